@@ -1,0 +1,3 @@
+// The command line: one function a sub-command.
+#pragma once
+namespace hyperoffload {}

@@ -1,0 +1,40 @@
+// The independent plan validator: every rule of the plan format, without the planner and without
+// time. It reports each broken rule with the iteration, step, tensor and reason.
+//
+// Two passes. (1) Per tensor, in program order: a state machine over its accesses and actions
+// (resident, has a valid pool copy, by byte range). A prefetch that may have started counts as
+// started. (2) Could it get stuck: the replay in program order in which transfers take no time and
+// go before ops, waiting for room as usual; with several engines each op is also charged with what
+// every later op that does not depend on it would take, and with the prefetches anchored on those.
+// Iterations beyond the second are skipped once the state at an iteration's start repeats.
+// O((ops x engines + accesses + actions) x distinct iterations).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/graph.h"
+#include "sim/model/hardware.h"
+#include "sim/model/plan.h"
+
+namespace hyperoffload {
+
+struct Violation {
+  std::string rule;     // short stable name: "prefetch-resident", "stuck", ...
+  int iteration = 0;    // from 0
+  OpId step;            // the op, or the op the action stands behind; none: the iteration's start
+  TensorId tensor;      // none when no single tensor is meant
+  int action = -1;      // index into Plan::actions, or -1
+  std::string message;  // one sentence a person can act on, with names and bytes
+};
+
+struct CheckLimits {
+  Bytes hbm;   // usable HBM bytes of one NPU
+  Bytes pool;  // pool bytes available to this NPU
+};
+
+// Empty: the plan keeps every rule for `iterations` iterations.
+std::vector<Violation> check_plan(const Graph& graph, const Plan& plan, const CheckLimits& limits,
+                                  int iterations = 1);
+
+}  // namespace hyperoffload

@@ -1,0 +1,61 @@
+// A plan: cache operators (Prefetch, Store, Detach) placed in a graph's program order.
+//
+// An action stands right behind its `after_op` (none: the iteration's start), or behind the
+// tensor's previous action in the file if that stands later. Every iteration repeats the body,
+// except for actions restricted to the first or to later iterations. Byte ranges are half-open.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/model/graph.h"
+
+namespace hyperoffload {
+
+enum class ActionKind { kPrefetch, kStore, kDetach };
+enum class IterationScope { kEvery, kFirst, kLater };
+const char* to_string(ActionKind kind);
+
+struct Action {
+  ActionKind kind = ActionKind::kPrefetch;
+  TensorId tensor;
+  OpId after_op;   // none: at the iteration's start
+  OpId before_op;  // informative; none: not given
+  Bytes from, to;  // the piece moved; the whole tensor is [0, bytes)
+  IterationScope scope = IterationScope::kEvery;
+
+  Bytes bytes() const { return to - from; }
+  bool in_iteration(int iteration) const {  // iterations count from 0
+    return scope == IterationScope::kEvery || (scope == IterationScope::kFirst) == (iteration == 0);
+  }
+};
+
+// The planner's own exact walk of time over its plan, for the same number of iterations.
+struct Prediction {
+  Seconds iteration, first_iteration, total, ideal;
+  Bytes hbm_peak, pool_peak;
+};
+
+// Proven lower limits. `stall`: least stall of the last iteration at the given HBM capacity.
+// `hbm_peak`: least HBM capacity at which that stall can be zero.
+struct Bound {
+  Bytes hbm_peak;
+  Seconds stall;
+  std::string method;              // "window", "lp", ...
+  std::string order = "program";   // the op order it is proven for
+};
+
+struct Plan {
+  std::vector<Action> actions;
+  std::vector<TensorId> initial_pool;  // persistent tensors that start in the pool; sorted, unique
+  std::vector<OpId> order;             // empty: program order
+  std::optional<Prediction> prediction;
+  std::optional<Bound> bound;
+};
+
+Plan load_plan(const std::string& path, const Graph& graph);
+Plan parse_plan(const std::string& text, const std::string& source, const Graph& graph);
+std::string plan_to_json(const Plan& plan, const Graph& graph);
+
+}  // namespace hyperoffload
