@@ -146,7 +146,8 @@ TEST_CASE("docs/models.md is the table of these figures") {
   for (const PublishedModel& p : published_models()) {
     const auto path = published_config(p.file);
     if (!path) return;
-    if (!shown.insert(std::string(p.source).substr(0, std::string(p.source).find_first_of(" ,:;", 8))).second) continue;
+    if (!shown.insert(std::string(p.source).substr(0, std::string(p.source).find_first_of(" ,:;", 8))).second)
+      continue;
     const ModelConfig model = load_model_config(*path);
     const ModelFigures f = model_figures(model, DataType::kBf16);
     const std::int64_t sequence = 4096;

@@ -1,9 +1,9 @@
 // Ranks together: every sharded tensor is whole, work is done once, collectives carry what they must.
-#include <map>
-#include <set>
-
 #include <fmt/format.h>
+
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "sim/workload/weights.h"
 #include "test/workload/support.h"
@@ -18,7 +18,8 @@ struct Layout {
   int world() const { return tp * cp * dp * pp; }
   int edp() const { return tp * cp * dp / (ep * (etp > 0 ? etp : ep == 1 ? tp : 1)); }
   std::string text() const {
-    return fmt::format("tp {} cp {} dp {} pp {} ep {} etp {} chunks {} sp {}", tp, cp, dp, pp, ep, etp, chunks, sp);
+    return fmt::format("tp {} cp {} dp {} pp {} ep {} etp {} chunks {} sp {}", tp, cp, dp, pp, ep, etp,
+                       chunks, sp);
   }
 };
 
@@ -51,8 +52,9 @@ std::vector<Layout> splits(bool experts, bool context) {
 
 // Weights every rank of a tensor-parallel group holds whole.
 bool shared_by_tp(const std::string& name) {
-  static const std::set<std::string> whole = {"input_norm", "mlp_norm", "final_norm", "router", "router_correction", "q_norm", "k_norm",
-                                              "q_a_proj", "q_a_norm", "kv_a_proj", "kv_a_norm", "shared_expert_gate", "ssm_norm"};
+  static const std::set<std::string> whole = {
+      "input_norm", "mlp_norm", "final_norm", "router",    "router_correction",  "q_norm",  "k_norm",
+      "q_a_proj",   "q_a_norm", "kv_a_proj",  "kv_a_norm", "shared_expert_gate", "ssm_norm"};
   return whole.count(name.substr(name.find_last_of('.') + 1)) > 0;
 }
 
@@ -60,10 +62,12 @@ bool shared_by_tp(const std::string& name) {
 std::map<std::string, std::int64_t> whole_weights(const ModelConfig& model) {
   std::map<std::string, std::int64_t> bytes;
   const auto add = [&](const std::vector<WeightSpec>& weights, const std::string& prefix) {
-    for (const WeightSpec& w : weights) bytes[w.name == "embed_tokens" ? w.name : prefix + w.name] = 2 * elements(w);
+    for (const WeightSpec& w : weights)
+      bytes[w.name == "embed_tokens" ? w.name : prefix + w.name] = 2 * elements(w);
   };
   add(embedding_weights(model), "");
-  for (std::size_t i = 0; i < model.layers.size(); ++i) add(layer_weights(model, model.layers[i]), fmt::format("layers.{}.", i));
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    add(layer_weights(model, model.layers[i]), fmt::format("layers.{}.", i));
   add(head_weights(model), "");
   return bytes;
 }
@@ -115,11 +119,21 @@ double flops_of_all(const ModelConfig& model, const Layout& s, const std::string
 
 }  // namespace
 
-TEST_CASE("over all ranks every weight and optimizer state of a dense model is whole") { check_whole(small_llama(), true, {}); }
-TEST_CASE("over all ranks every weight and state of a mixture of experts is whole") { check_whole(small_moe(), true, {}); }
-TEST_CASE("over all ranks every weight and state of a latent-attention model is whole") { check_whole(small_deepseek(), true, {}); }
-TEST_CASE("over all ranks every weight and state of a hybrid model is whole") { check_whole(small_nemotron(), false, {"mamba"}); }
-TEST_CASE("over all ranks every weight and state of a delta-rule model is whole") { check_whole(small_qwen_next(), false, {}); }
+TEST_CASE("over all ranks every weight and optimizer state of a dense model is whole") {
+  check_whole(small_llama(), true, {});
+}
+TEST_CASE("over all ranks every weight and state of a mixture of experts is whole") {
+  check_whole(small_moe(), true, {});
+}
+TEST_CASE("over all ranks every weight and state of a latent-attention model is whole") {
+  check_whole(small_deepseek(), true, {});
+}
+TEST_CASE("over all ranks every weight and state of a hybrid model is whole") {
+  check_whole(small_nemotron(), false, {"mamba"});
+}
+TEST_CASE("over all ranks every weight and state of a delta-rule model is whole") {
+  check_whole(small_qwen_next(), false, {});
+}
 
 TEST_CASE("key/value heads fewer than ranks are held by several, each whole") {
   const ModelConfig model = parse_model_config(small_llama(), "small.json");
@@ -148,7 +162,8 @@ TEST_CASE("the ranks of a dense model do the work of one, once a replica") {
 
 TEST_CASE("experts do their work once over all ranks, whatever the expert parallelism") {
   const ModelConfig model = parse_model_config(small_moe(), "small.json");
-  // A router runs once for each token, and once more on each rank where experts are split like everything else.
+  // A router runs once for each token, and once more on each rank where experts are split like everything
+  // else.
   const double one = flops_of_all(model, {}, "router");
   for (const Layout& s : splits(true, true)) {
     INFO(s.text());
@@ -221,10 +236,12 @@ TEST_CASE("gradients are reduced once a step without ZeRO, once a micro-batch fr
     std::int64_t bytes = 0;
     const Graph g = generate_trace(training(s, zero, 0), model);
     for (const Op& op : g.ops())
-      if (op.collective && op.phase == "backward" && op.collective->kind == kind) bytes += op.collective->bytes.value;
+      if (op.collective && op.phase == "backward" && op.collective->kind == kind)
+        bytes += op.collective->bytes.value;
     return bytes;
   };
-  const std::int64_t parameters = 2 * 30 * 16 + 4 * (16 * 32 + 2 * 16 * 16 + 32 * 16 + 3 * 16 * 24 + 2 * 16) + 16;
+  const std::int64_t parameters =
+      2 * 30 * 16 + 4 * (16 * 32 + 2 * 16 * 16 + 32 * 16 + 3 * 16 * 24 + 2 * 16) + 16;
   CHECK(reduced(0, "all-reduce") == 2 * parameters);
   CHECK(reduced(1, "reduce-scatter") == 2 * parameters);
   CHECK(reduced(2, "reduce-scatter") == 4 * 2 * parameters);
@@ -241,7 +258,8 @@ TEST_CASE("ZeRO 3 gathers every weight before each use, the next layer's while o
   std::int64_t gathered = 0;
   for (const Op& op : g.ops())
     if (op.collective && op.collective->kind == "all-gather") gathered += op.collective->bytes.value;
-  const std::int64_t parameters = 2 * 30 * 16 + 4 * (16 * 32 + 2 * 16 * 16 + 32 * 16 + 3 * 16 * 24 + 2 * 16) + 16;
+  const std::int64_t parameters =
+      2 * 30 * 16 + 4 * (16 * 32 + 2 * 16 * 16 + 32 * 16 + 3 * 16 * 24 + 2 * 16) + 16;
   CHECK(gathered == 2 * 2 * parameters);  // forwards and backwards
   const Op& second = op_named(g, "layers.2.weights_all_gather.forward");
   REQUIRE(second.after.size() == 1);
@@ -295,7 +313,8 @@ TEST_CASE("numbers of ranks that don't fit are refused in one sentence") {
     spec.parallel.ep = ep;
     return input_error([&] { generate_trace(spec, model); });
   };
-  CHECK(contains(refusal(3, 1, 1), "parallel.tp: found 3, expected a divisor of the model's 8 attention heads"));
+  CHECK(contains(refusal(3, 1, 1),
+                 "parallel.tp: found 3, expected a divisor of the model's 8 attention heads"));
   CHECK(contains(refusal(1, 5, 1), "parallel.pp: found 5 stages, expected at most one a layer: 4"));
   CHECK(contains(refusal(1, 1, 2), "parallel.ep: found 2, expected 1: the model has no experts"));
 }

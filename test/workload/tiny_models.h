@@ -10,7 +10,8 @@ namespace hyperoffload {
 inline std::string small_llama(const std::string& more = "") {
   return R"({"model_type": "llama", "hidden_size": 16, "num_hidden_layers": 4, "num_attention_heads": 8, "head_dim": 4,
     "num_key_value_heads": 4, "intermediate_size": 24, "vocab_size": 30, "max_position_embeddings": 4096,
-    "hidden_act": "silu")" + more + "}";
+    "hidden_act": "silu")" +
+         more + "}";
 }
 
 // The same attention with 8 experts, 2 a token, width 12.
