@@ -50,21 +50,21 @@ struct Collective {
 };
 
 struct Op {
-  std::string name;                   // unique
-  std::optional<Seconds> duration;    // its time with nothing else using HBM
-  std::optional<Flops> flops;         // informative when `duration` is given
-  std::optional<Bytes> hbm_bytes;     // HBM traffic
-  std::vector<TensorId> reads;        // sorted, unique
-  std::vector<TensorId> writes;       // sorted, unique; also in `reads` = updated in place
+  std::string name;                 // unique
+  std::optional<Seconds> duration;  // its time with nothing else using HBM
+  std::optional<Flops> flops;       // informative when `duration` is given
+  std::optional<Bytes> hbm_bytes;   // HBM traffic
+  std::vector<TensorId> reads;      // sorted, unique
+  std::vector<TensorId> writes;     // sorted, unique; also in `reads` = updated in place
   EngineId engine;
-  std::vector<OpId> after;            // earlier ops
-  Bytes workspace;                    // taken in the op's tier from its start to its end
-  Tier memory = Tier::kHbm;           // where its tensors must be
+  std::vector<OpId> after;   // earlier ops
+  Bytes workspace;           // taken in the op's tier from its start to its end
+  Tier memory = Tier::kHbm;  // where its tensors must be
   std::optional<Collective> collective;
-  std::optional<OpId> known_after;    // its reads are known to a policy only once this op is done
-  int layer = -1;                     // -1: none given
-  std::string phase;                  // "forward", "backward", ...; empty: none given
-  std::string kernel;                 // "attention", "matmul", ...; empty: none given
+  std::optional<OpId> known_after;  // its reads are known to a policy only once this op is done
+  int layer = -1;                   // -1: none given
+  std::string phase;                // "forward", "backward", ...; empty: none given
+  std::string kernel;               // "attention", "matmul", ...; empty: none given
 };
 
 struct Access {

@@ -42,8 +42,8 @@ struct Prediction {
 struct Bound {
   Bytes hbm_peak;
   Seconds stall;
-  std::string method;              // "window", "lp", ...
-  std::string order = "program";   // the op order it is proven for
+  std::string method;             // "window", "lp", ...
+  std::string order = "program";  // the op order it is proven for
 };
 
 struct Plan {
