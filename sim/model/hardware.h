@@ -45,7 +45,11 @@ struct Hardware {
   Bytes hbm_usable() const { return hbm_capacity - hbm_reserved; }
 };
 
-// Loads a machine file. `hbm`, when given, replaces the HBM capacity, up or down.
+class YamlNode;
+
+// Loads a machine file.
 Hardware load_hardware(const std::string& path);
+// The same from a map that is open already: the `hardware:` block of an experiment.
+Hardware read_hardware(const YamlNode& node);
 
 }  // namespace hyperoffload

@@ -66,8 +66,8 @@ constexpr Bytes operator""_GB(unsigned long long v) {
 }
 constexpr Bytes operator""_MiB(unsigned long long v) { return Bytes(static_cast<std::int64_t>(v << 20)); }
 constexpr Bytes operator""_GiB(unsigned long long v) { return Bytes(static_cast<std::int64_t>(v << 30)); }
-constexpr Seconds operator""_us(unsigned long long v) { return Seconds(static_cast<double>(v) * 1e-6); }
-constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<double>(v) * 1e-6); }
+constexpr Seconds operator""_us(unsigned long long v) { return Seconds(static_cast<double>(v) / 1e6); }
+constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<double>(v / 1e6L)); }
 constexpr Seconds operator""_s(unsigned long long v) { return Seconds(static_cast<double>(v)); }
 constexpr Seconds operator""_s(long double v) { return Seconds(static_cast<double>(v)); }
 }  // namespace literals
