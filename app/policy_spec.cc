@@ -22,7 +22,7 @@ void check_policy(const PolicySpec& spec, const std::string& where) {
                          info.options.empty() ? "no option" : fmt::format("{}", fmt::join(info.options, ", ")));
     return;
   }
-  throw InputError(where, fmt::format("policy \"{}\"", spec.name), one_of(names, spec.name));
+  throw InputError(where, fmt::format("policy \"{}\"", spec.name), one_of(spec.name, names));
 }
 
 }  // namespace
