@@ -60,7 +60,7 @@ std::string one_of(std::string_view wanted, const std::vector<std::string>& vali
   return nearest.empty() ? "one of " + list : "\"" + nearest + "\" (one of " + list + ")";
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string shown = printable(text);
   std::size_t end = 0;
   for (int characters = 0; end < shown.size() && characters < 57; ++characters) do

@@ -31,6 +31,6 @@ std::string one_of(std::string_view wanted, const std::vector<std::string>& vali
 
 // Text from a file, for use inside a one-line message: in double quotes, at most 60 characters,
 // control characters and broken UTF-8 shown as '?'.
-std::string quoted(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace hyperoffload

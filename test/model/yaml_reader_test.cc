@@ -229,8 +229,8 @@ TEST_CASE("The nearest name forgives typing errors, not different words") {
   CHECK(nearest_name("hmb", {"hbm"}) == "hbm");
   CHECK(nearest_name("x", {"y"}) == "y");
   CHECK(nearest_name("", valid) == "");
-  CHECK(quoted("a\nb") == "\"a?b\"");
-  CHECK(quoted(std::string(100, 'x')) == "\"" + std::string(57, 'x') + "...\"");
+  CHECK(in_quotes("a\nb") == "\"a?b\"");
+  CHECK(in_quotes(std::string(100, 'x')) == "\"" + std::string(57, 'x') + "...\"");
 }
 
 }  // namespace
