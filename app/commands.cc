@@ -79,7 +79,7 @@ int simulate_command(const SimulateOptions& options) {
                                                      : evaluate(job, load_plan(options.plan, inputs.graph));
   const Result& result = evaluation.result;
   if (!result.has_figures()) throw InfeasibleError(result.reason);
-  if (!options.timeline.empty()) write_timeline(options.timeline, job, result.policy, *evaluation.record);
+  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation);
   if (!options.output.empty()) write_output(options.output, result_to_json(result));
   if (options.output != "-") write_output("-", results_table({result}));
   return 0;

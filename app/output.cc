@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <sstream>
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ std::string run_policy(const Experiment& experiment, const PolicySpec& policy, c
   const fs::path stem = fs::path(directory) / file_stem(policy);
   if (!directory.empty() && evaluation.plan)
     write_output(stem.string() + ".plan.json", plan_to_json(*evaluation.plan, experiment.graph));
-  if (evaluation.record) write_timeline(stem.string() + ".trace.json", job, policy.text(), *evaluation.record);
+  if (evaluation.record) write_timeline(stem.string() + ".trace.json", job, evaluation);
   return result_to_json(evaluation.result);
 }
 
@@ -53,8 +54,13 @@ void write_output(const std::string& path, const std::string& text) {
     write_file_atomically(path, text);
 }
 
-void write_timeline(const std::string& path, const Job& job, const std::string& policy, const RunRecord& record) {
-  write_file_atomically(path, [&](std::ostream& out) { write_chrome_trace(out, job.graph, job.hardware, policy, record); });
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
+  HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
+  std::ostringstream text;
+  const TimelineSummary summary = write_chrome_trace(
+      text, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr});
+  if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
+  write_file_atomically(path, text.str());
 }
 
 std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs) {

@@ -13,7 +13,7 @@ namespace hyperoffload {
 void write_output(const std::string& path, const std::string& text);
 
 // Chrome trace event JSON; gzipped when the name ends in .gz.
-void write_timeline(const std::string& path, const Job& job, const std::string& policy, const RunRecord& record);
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
 
 // Runs every policy, `jobs` at once, each in a process of its own. With a directory: results.json,
 // results.csv, POLICY.plan.json of a policy that plans, POLICY.trace.json if timelines are asked for.
