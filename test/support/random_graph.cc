@@ -1,4 +1,4 @@
-#include "test/model/random_graph.h"
+#include "test/support/random_graph.h"
 
 #include <algorithm>
 #include <cmath>
