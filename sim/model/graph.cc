@@ -1,13 +1,13 @@
 #include "sim/model/graph.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <unordered_map>
+
+#include <fmt/format.h>
 
 #include "sim/model/error.h"
+#include "sim/model/name_index.h"
 
 namespace hyperoffload {
 namespace {
@@ -26,19 +26,17 @@ void sort_unique(std::vector<T>& ids) {
 }
 
 void check_tensors(const GraphSpec& spec) {
-  std::unordered_map<std::string_view, std::size_t> seen;
+  NameIndex seen;
   for (std::size_t i = 0; i < spec.tensors.size(); ++i) {
     const Tensor& t = spec.tensors[i];
     const std::string path = fmt::format("tensors[{}]", i);
-    if (const auto [it, fresh] = seen.emplace(t.name, i); !fresh)
-      throw InputError(at(spec, path + ".name"),
-                       fmt::format("\"{}\", already the name of tensors[{}]", t.name, it->second),
+    if (const std::int32_t other = seen.add(t.name, i, spec.tensors); other >= 0)
+      throw InputError(at(spec, path + ".name"), fmt::format("\"{}\", already the name of tensors[{}]", t.name, other),
                        "a unique name");
     if (t.bytes < Bytes(0))
       throw InputError(at(spec, path + ".bytes"), std::to_string(t.bytes.value), "0 to 2^63-1");
     if (t.initial == Tier::kPool && !t.persistent)
-      throw InputError(at(spec, path + ".initial"),
-                       fmt::format("\"pool\" on \"{}\", which is not persistent", t.name),
+      throw InputError(at(spec, path + ".initial"), fmt::format("\"pool\" on \"{}\", which is not persistent", t.name),
                        "no `initial`, or `persistent: true`");
   }
 }
@@ -66,21 +64,20 @@ void check_op(const GraphSpec& spec, std::size_t i) {
         throw InputError(at(spec, path), "an unknown tensor", "a name from `tensors`");
   for (OpId other : op.after)
     if (other.is_none() || other.index() >= i)
-      throw InputError(at(spec, path + ".after"),
-                       fmt::format("an op that is not earlier than \"{}\"", op.name), "an earlier op");
+      throw InputError(at(spec, path + ".after"), fmt::format("an op that is not earlier than \"{}\"", op.name),
+                       "an earlier op");
   if (op.known_after && (op.known_after->is_none() || op.known_after->index() >= i))
-    throw InputError(at(spec, path + ".known_after"),
-                     fmt::format("an op that is not earlier than \"{}\"", op.name), "an earlier op");
+    throw InputError(at(spec, path + ".known_after"), fmt::format("an op that is not earlier than \"{}\"", op.name),
+                     "an earlier op");
 }
 
 void check_ops(const GraphSpec& spec) {
   if (spec.ops.empty()) throw InputError(at(spec, "ops"), "no ops", "at least one op");
-  std::unordered_map<std::string_view, std::size_t> seen;
+  NameIndex seen;
   for (std::size_t i = 0; i < spec.ops.size(); ++i) {
-    if (const auto [it, fresh] = seen.emplace(spec.ops[i].name, i); !fresh)
+    if (const std::int32_t other = seen.add(spec.ops[i].name, i, spec.ops); other >= 0)
       throw InputError(at(spec, fmt::format("ops[{}].name", i)),
-                       fmt::format("\"{}\", already the name of ops[{}]", spec.ops[i].name, it->second),
-                       "a unique name");
+                       fmt::format("\"{}\", already the name of ops[{}]", spec.ops[i].name, other), "a unique name");
     check_op(spec, i);
   }
 }
@@ -115,8 +112,7 @@ bool persistent_by_default(TensorKind kind) {
 }
 
 OpId Graph::birth(TensorId t) const {
-  if (tensor(t).persistent || tensor(t).kind == TensorKind::kInput || accesses(t).empty())
-    return OpId::none();
+  if (tensor(t).persistent || tensor(t).kind == TensorKind::kInput || accesses(t).empty()) return OpId::none();
   return accesses(t).front().op;
 }
 
@@ -168,8 +164,7 @@ Graph build_graph(GraphSpec spec) {
     for (std::size_t t = 0; t < tensor_count; ++t) {
       OpId writer = OpId::none();
       readers.clear();
-      for (const Access& access :
-           std::span(g.accesses_).subspan(g.access_begin_[t], g.access_begin_[t + 1] - g.access_begin_[t])) {
+      for (const Access& access : std::span(g.accesses_).subspan(g.access_begin_[t], g.access_begin_[t + 1] - g.access_begin_[t])) {
         auto& mine = deps[access.op.index()];
         if (!writer.is_none()) mine.push_back(writer);
         if (access.writes) {

@@ -2,13 +2,13 @@
 // stands on a line, so that two traces can be compared with diff.
 #include <fmt/format.h>
 
-#include <unordered_map>
 #include <utility>
 
 #include "sim/model/decimal.h"
 #include "sim/model/error.h"
 #include "sim/model/graph.h"
 #include "sim/model/json_reader.h"
+#include "sim/model/name_index.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/read_file.h"
 
@@ -20,8 +20,6 @@ constexpr int kVersion = 1;
 const std::string kExpected = "a layer trace";
 constexpr int kMicro = -6;  // duration_us -> Seconds
 constexpr int kMaxLayer = 1'000'000'000;
-
-using NameIds = std::unordered_map<std::string, std::int32_t>;
 
 class GraphReader {
  public:
@@ -112,7 +110,7 @@ class GraphReader {
     if (!bytes_seen) at.fail_missing("bytes");
     if (!kind_seen) at.fail_missing("kind");
     tensor.persistent = persistent.value_or(persistent_by_default(tensor.kind));
-    add_name(at, tensor_ids_, tensor.name, spec_.tensors.size(), "tensors");
+    add_name(at, tensor_index_, tensor.name, spec_.tensors, "tensors");
     spec_.tensors.push_back(std::move(tensor));
   }
 
@@ -145,7 +143,7 @@ class GraphReader {
     }
     if (op.name.empty()) at.fail_missing("name");
     op.engine = engine_id(engine);
-    add_name(at, op_ids_, op.name, spec_.ops.size(), "ops");
+    add_name(at, op_index_, op.name, spec_.ops, "ops");
     spec_.ops.push_back(std::move(op));
   }
 
@@ -160,9 +158,9 @@ class GraphReader {
     else if (key == "workspace_bytes")
       op.workspace = value.bytes();
     else if (key == "reads")
-      op.reads = read_names<TensorId>(value, tensor_ids_, "a tensor of the trace");
+      op.reads = read_names<TensorId>(value, tensor_index_, spec_.tensors, "tensor of the trace");
     else if (key == "writes")
-      op.writes = read_names<TensorId>(value, tensor_ids_, "a tensor of the trace");
+      op.writes = read_names<TensorId>(value, tensor_index_, spec_.tensors, "tensor of the trace");
     else if (key == "collective")
       op.collective = read_collective(value);
     else if (key == "memory")
@@ -177,9 +175,9 @@ class GraphReader {
     if (key == "name")
       op.name = value.name();
     else if (key == "after")
-      op.after = read_names<OpId>(value, op_ids_, "an earlier op");
+      op.after = read_names<OpId>(value, op_index_, spec_.ops, "earlier op");
     else if (key == "known_after")
-      op.known_after = OpId(find(value, op_ids_, "an earlier op"));
+      op.known_after = OpId(find(value, op_index_, spec_.ops, "earlier op"));
     else if (key == "layer")
       op.layer = value.count(kMaxLayer);
     else if (key == "phase")
@@ -221,40 +219,33 @@ class GraphReader {
     return at.string();
   }
 
-  template <class Id>
-  static std::vector<Id> read_names(const JsonAt& at, const NameIds& ids, const char* what) {
+  template <class Id, class Things>
+  static std::vector<Id> read_names(const JsonAt& at, const NameIndex& index, const Things& things,
+                                    const char* what) {
     at.require_array();
     std::vector<Id> found;
     found.reserve(at.size());
-    for (std::size_t i = 0; i < at.size(); ++i) found.push_back(Id(find(at.item(i), ids, what)));
+    for (std::size_t i = 0; i < at.size(); ++i) found.push_back(Id(find(at.item(i), index, things, what)));
     return found;
   }
 
-  static std::int32_t find(const JsonAt& at, const NameIds& ids, const char* what) {
-    if (const auto it = ids.find(at.string()); it != ids.end()) return it->second;
-    fail_unknown_name(at, ids, what);
-  }
-
-  [[noreturn]] static void fail_unknown_name(const JsonAt& at, const NameIds& ids, const std::string& what) {
+  template <class Things>
+  static std::int32_t find(const JsonAt& at, const NameIndex& index, const Things& things, const char* what) {
+    const std::int32_t found = index.find(at.string(), things);
+    if (found >= 0) return found;
     NearestName nearest(at.string());
-    for (const std::string& name : in_order(ids)) nearest.offer(name);
-    at.fail(in_quotes(at.string()) + ", which is not " + what,
-            nearest.best().empty()
-                ? what
-                : in_quotes(nearest.best()) + " or another " + what.substr(what.find(' ') + 1));
+    for (const auto& thing : things) nearest.offer(thing.name);
+    at.fail(in_quotes(at.string()) + ", which is no " + what,
+            nearest.best().empty() ? std::string("the name of one")
+                                   : in_quotes(nearest.best()) + " or another " + what);
   }
 
-  static std::vector<std::string> in_order(const NameIds& ids) {
-    std::vector<std::string> names(ids.size());
-    for (const auto& [name, id] : ids) names[static_cast<std::size_t>(id)] = name;
-    return names;
-  }
-
-  static void add_name(const JsonAt& at, NameIds& ids, const std::string& name, std::size_t index,
+  template <class Things>
+  static void add_name(const JsonAt& at, NameIndex& index, const std::string& name, const Things& things,
                        const char* list) {
-    if (const auto [it, fresh] = ids.emplace(name, static_cast<std::int32_t>(index)); !fresh)
-      at.fail(in_quotes(name) + fmt::format(", already the name of {}[{}]", list, it->second),
-              "a unique name");
+    const std::int32_t other = index.add(name, things.size(), things);
+    if (other < 0) return;
+    at.fail(in_quotes(name) + fmt::format(", already the name of {}[{}]", list, other), "a unique name");
   }
 
   EngineId engine_id(const std::string& name) {
@@ -265,7 +256,7 @@ class GraphReader {
   }
 
   GraphSpec spec_;
-  NameIds tensor_ids_, op_ids_;
+  NameIndex tensor_index_, op_index_;
   bool format_seen_ = false, version_seen_ = false;
   bool tensors_seen_ = false, ops_skipped_ = false, second_pass_ = false;
 };

@@ -111,6 +111,7 @@ class Assembler {
     JsonValue value;
     std::unordered_set<std::string> seen;  // only of objects with many keys
   };
+  static constexpr std::size_t kUsualKeys = 12;  // room made at once: a guess that saves allocations
   static constexpr std::size_t kFewKeys = 24;
   static constexpr std::size_t kMaxTopKeys = 1000;
 
@@ -138,7 +139,11 @@ class Assembler {
     if (frames_.size() >= kMaxDepth)
       throw InputError(source_ + ": " + path(), fmt::format("nesting deeper than {}", kMaxDepth), expected_);
     frames_.emplace_back();
-    frames_.back().value.type = type;
+    JsonValue& value = frames_.back().value;
+    value.type = type;
+    if (type != Type::kObject) return;
+    value.keys.reserve(kUsualKeys);
+    value.items.reserve(kUsualKeys);
   }
 
   void close() {

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 #include <utility>
 
 #include "sim/model/decimal.h"
 #include "sim/model/error.h"
 #include "sim/model/json_reader.h"
+#include "sim/model/name_index.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/plan.h"
 #include "sim/model/read_file.h"
@@ -19,20 +19,20 @@ const std::string kFormat = "hyperoffload-plan";
 constexpr int kVersion = 1;
 const std::string kExpected = "a plan";
 
-using NameIds = std::unordered_map<std::string_view, std::int32_t>;
-
 template <class Things>
-NameIds ids_of(const Things& things) {
-  NameIds ids;
-  ids.reserve(things.size());
-  for (std::size_t i = 0; i < things.size(); ++i) ids.emplace(things[i].name, static_cast<std::int32_t>(i));
-  return ids;
+NameIndex index_of(const Things& things) {
+  NameIndex index;
+  for (std::size_t i = 0; i < things.size(); ++i) index.add(things[i].name, i, things);
+  return index;
 }
 
 class PlanReader {
  public:
   PlanReader(const std::string& source, const Graph& graph)
-      : source_(source), graph_(graph), tensor_ids_(ids_of(graph.tensors())), op_ids_(ids_of(graph.ops())) {}
+      : source_(source),
+        graph_(graph),
+        tensor_index_(index_of(graph.tensors())),
+        op_index_(index_of(graph.ops())) {}
 
   Plan read(const std::string& text) {
     JsonHandlers handlers;
@@ -201,14 +201,14 @@ class PlanReader {
   }
 
   TensorId tensor(const JsonAt& at) const {
-    return TensorId(find(at, tensor_ids_, graph_.tensors(), "tensor"));
+    return TensorId(find(at, tensor_index_, graph_.tensors(), "tensor"));
   }
-  OpId op(const JsonAt& at) const { return OpId(find(at, op_ids_, graph_.ops(), "op")); }
+  OpId op(const JsonAt& at) const { return OpId(find(at, op_index_, graph_.ops(), "op")); }
 
   template <class Things>
-  static std::int32_t find(const JsonAt& at, const NameIds& ids, const Things& things,
+  static std::int32_t find(const JsonAt& at, const NameIndex& index, const Things& things,
                            const std::string& what) {
-    if (const auto it = ids.find(at.string()); it != ids.end()) return it->second;
+    if (const std::int32_t found = index.find(at.string(), things); found >= 0) return found;
     NearestName nearest(at.string());
     for (const auto& thing : things) nearest.offer(thing.name);
     at.fail(in_quotes(at.string()) + ", which is no " + what + " of the trace",
@@ -267,7 +267,7 @@ class PlanReader {
 
   const std::string& source_;
   const Graph& graph_;
-  const NameIds tensor_ids_, op_ids_;
+  const NameIndex tensor_index_, op_index_;
   Plan plan_;
   bool format_seen_ = false, version_seen_ = false, actions_seen_ = false, order_seen_ = false;
 };
