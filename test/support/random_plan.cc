@@ -282,8 +282,9 @@ std::optional<Plan> random_plan(const Graph& graph, bool tied, Rng& rng) {
 namespace {
 
 // The capacity of one tier: what was used with room to spare, a little more, or less: down to where
-// the run just gets through, by bisection, or a little less still.
-void tighten_tier(Bytes& capacity, Bytes reserved, Bytes peak, Rng& rng, const std::function<bool()>& stuck) {
+// the run just gets through, by bisection in steps of `unit`, or a little less still.
+void tighten_tier(Bytes& capacity, Bytes reserved, Bytes peak, std::int64_t unit, Rng& rng,
+                  const std::function<bool()>& stuck) {
   const double dice = rng.real(0, 1);
   if (dice < 0.2) {
     capacity = reserved + peak;
@@ -292,8 +293,8 @@ void tighten_tier(Bytes& capacity, Bytes reserved, Bytes peak, Rng& rng, const s
   }
   std::int64_t enough = peak.value, short_of = peak.value / 4;
   const std::int64_t stop = dice < 0.7 ? 0 : rng.between(0, peak.value / 8);
-  while (enough - short_of > 1 + stop) {
-    const std::int64_t middle = short_of + (enough - short_of) / 2;
+  while (enough - short_of > unit + stop) {
+    const std::int64_t middle = enough - (enough - short_of + unit) / (2 * unit) * unit;
     capacity = reserved + Bytes(middle);
     (stuck() ? short_of : enough) = middle;
   }
@@ -319,12 +320,14 @@ RandomCase random_graph_case(std::uint64_t seed, Rng& rng, bool pool_ops) {
 
 }  // namespace
 
-void tighten(const Graph& graph, const Plan& plan, Hardware& hardware, int iterations, Rng& rng) {
+void tighten(const Graph& graph, const Plan& plan, bool tied, Hardware& hardware, int iterations, Rng& rng) {
   const ReferenceResult roomy = reference_replay(graph, plan, hardware, iterations);
   if (roomy.stuck) return;
+  const auto unit = [&](Bytes peak) { return tied ? 500 : 1 + peak.value / 64; };
   const auto stuck = [&] { return reference_replay(graph, plan, hardware, iterations).stuck; };
-  tighten_tier(hardware.hbm_capacity, hardware.hbm_reserved, roomy.hbm_peak, rng, stuck);
-  tighten_tier(hardware.pool_capacity, Bytes(0), roomy.pool_peak, rng, stuck);
+  tighten_tier(hardware.hbm_capacity, hardware.hbm_reserved, roomy.hbm_peak, unit(roomy.hbm_peak), rng,
+               stuck);
+  tighten_tier(hardware.pool_capacity, Bytes(0), roomy.pool_peak, unit(roomy.pool_peak), rng, stuck);
 }
 
 RandomCase random_case(std::uint64_t seed) {
@@ -334,7 +337,7 @@ RandomCase random_case(std::uint64_t seed) {
     auto plan = random_plan(c.graph, c.tied, rng);
     if (!plan) continue;
     c.plan = std::move(*plan);
-    tighten(c.graph, c.plan, c.hardware, c.iterations, rng);
+    tighten(c.graph, c.plan, c.tied, c.hardware, c.iterations, rng);
     return c;
   }
 }

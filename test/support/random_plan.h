@@ -24,7 +24,7 @@ std::optional<Plan> random_plan(const Graph& graph, bool tied, Rng& rng);
 
 // Lowers HBM and pool capacity below what the plan would use with room to spare: to somewhere the
 // reference replay still gets through, seldom to where it gets stuck.
-void tighten(const Graph& graph, const Plan& plan, Hardware& hardware, int iterations, Rng& rng);
+void tighten(const Graph& graph, const Plan& plan, bool tied, Hardware& hardware, int iterations, Rng& rng);
 
 struct RandomCase {
   std::uint64_t seed = 0;

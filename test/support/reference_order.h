@@ -1,6 +1,6 @@
 // Which op may go next, as far as engines, dependencies and iterations decide: shared by the
-// reference replay's drivers. Iterations and ops count from 0; all questions are about the current
-// iteration unless one is named. Every question looks at all earlier ops: O(ops).
+// reference's drivers. Iterations and ops count from 0; all questions are about the current
+// iteration unless one is named. All pairs of ops are compared once: O(ops^2 x accesses).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,11 @@ namespace hyperoffload::reference {
 class Order {
  public:
   Order(const Graph& graph, int iterations)
-      : graph_(graph), iterations_(iterations), state_(graph.ops().size()) {}
+      : graph_(graph), iterations_(iterations), state_(graph.ops().size()), before_(graph.ops().size()) {
+    for (std::size_t i = 0; i < before_.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (must_precede(OpId(j), OpId(i))) before_[i].push_back(OpId(j));
+  }
 
   int iteration() const { return iteration_; }  // every op of the earlier ones has ended
   bool finished() const { return iteration_ == iterations_; }
@@ -25,17 +29,15 @@ class Order {
   // Its engine is free and has come to it, and all it depends on has ended.
   bool ready(OpId op) const {
     if (!waiting(op)) return false;
-    for (std::int32_t i = 0; i < op.value; ++i)
-      if (state_[static_cast<std::size_t>(i)] != State::kEnded && must_precede(OpId(i), op)) return false;
+    for (OpId o : before_[op.index()])
+      if (state_[o.index()] != State::kEnded) return false;
     return true;
   }
   // It could run but for an op on another engine.
   bool held_by_another_engine(OpId op) const {
     if (!waiting(op) || ready(op)) return false;
-    for (std::int32_t i = 0; i < op.value; ++i)
-      if (state_[static_cast<std::size_t>(i)] != State::kEnded &&
-          graph_.op(OpId(i)).engine == graph_.op(op).engine)
-        return false;
+    for (OpId o : before_[op.index()])
+      if (state_[o.index()] != State::kEnded && graph_.op(o).engine == graph_.op(op).engine) return false;
     return true;
   }
 
@@ -75,6 +77,7 @@ class Order {
   int iterations_;
   int iteration_ = 0;
   std::vector<State> state_;
+  std::vector<std::vector<OpId>> before_;  // all that must end before each op
 };
 
 }  // namespace hyperoffload::reference
