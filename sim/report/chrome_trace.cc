@@ -98,6 +98,7 @@ class TimelineWriter {
     waiters_.clear();
     for (std::size_t i = 0; i < npu_->ops.size(); ++i) {
       const int transfer = npu_->ops[i].waited_transfer;
+      HYPER_CHECK(npu_->ops[i].op.index() < graph_.ops().size(), "an op record names no op of the graph");
       if (transfer < 0) continue;
       HYPER_CHECK(static_cast<std::size_t>(transfer) < npu_->transfers.size(),
                   "an op record names no transfer");

@@ -122,14 +122,16 @@ NpuFigures read_npu(const Node& in) {
 }
 
 void read_figures(const Node& in, Result& r) {
+  NpuFigures top = read_npu(in);
   const Node npus = in.at("npus");
-  const std::int64_t slowest = in.at("npu").integer();
   for (std::size_t i = 0; i < npus.size(); ++i) {
     r.npus.push_back(read_npu(npus.at(i)));
-    if (r.npus.back().npu == slowest) r.slowest = static_cast<int>(i);
+    if (r.npus.back().npu == top.npu) r.slowest = static_cast<int>(i);
   }
-  npus.expect(!r.npus.empty() && r.figures().npu == slowest, "an entry for the result's `npu`");
-  r.npus[static_cast<std::size_t>(r.slowest)].worst = read_worst(in.at("stalls").at("worst"));
+  npus.expect(!r.npus.empty() && r.figures().npu == top.npu, "an entry for the result's `npu`");
+  top.hbm_peak = r.figures().hbm_peak;  // the top level's is the highest of all
+  top.worst = read_worst(in.at("stalls").at("worst"));
+  r.npus[static_cast<std::size_t>(r.slowest)] = std::move(top);
   r.hbm_peak = in.at("hbm_peak_bytes").bytes();
   r.pool_peak = in.at("pool_peak_bytes").bytes();
   const Node t = in.at("throughput");

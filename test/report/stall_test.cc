@@ -115,11 +115,14 @@ TEST_CASE("A wait for no transfer, such as for a detach, was held back") {
 
 TEST_CASE("Only the last iteration is looked at") {
   const Graph graph = toy_graph({0});
-  RunRecord record = one_pass({op_record(0, 0, 50, 50, 60, 0), op_record(0, 60, 67, 67, 77, 1)});
+  RunRecord record = one_pass({op_record(0, 0, 20, 20, 60, 0), op_record(0, 60, 67, 67, 77, 1)});
   record.iterations = 2;
   record.npus[0].iteration_start = {us(0), us(60)};
   record.npus[0].iteration_end = {us(60), us(77)};
-  check_us(attribute(graph, record, us(10)).causes.late_transfer, 7);
+  const StallReport report = attribute(graph, record, us(10));
+  check_us(report.causes.late_transfer, 7);
+  CHECK(report.causes.hbm_contention == Seconds(0));
+  CHECK(report.worst.size() == 1);
 }
 
 TEST_CASE("A wait that another engine's work hides counts nothing") {
