@@ -84,8 +84,12 @@ void OnDemandPolicy::inputs_taken(const NpuView& view) {
     if (view.graph.is_input(TensorId(t))) touched(TensorId(t), true, view);
 }
 
+void OnDemandPolicy::transfer_started(Direction direction, const Move& move, const NpuView& view) {
+  if (direction == Direction::kPoolToHbm) rank(move.tensor, view.now);  // its bytes are taken
+}
+
 void OnDemandPolicy::transfer_ended(Direction direction, const Move& move, const NpuView& view) {
-  if (direction == Direction::kPoolToHbm || !view.memory.alive(move.tensor)) touched(move.tensor, true, view);
+  if (direction == Direction::kPoolToHbm) touched(move.tensor, false, view);
 }
 
 bool OnDemandPolicy::pinned(TensorId t, OpId served, const NpuView& view) const {

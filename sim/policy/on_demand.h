@@ -25,6 +25,8 @@ class OnDemandPolicy final : public Policy {
   void op_started(OpId op, const NpuView& view) override;
   void op_ended(OpId op, const NpuView& view) override;
   void inputs_taken(const NpuView& view) override;
+  void tensor_died(TensorId t) override { forget(t); }
+  void transfer_started(Direction direction, const Move& move, const NpuView& view) override;
   void transfer_ended(Direction direction, const Move& move, const NpuView& view) override;
 
  private:

@@ -115,10 +115,13 @@ bool PlannedPolicy::op_may_start(OpId op, const NpuView& view) {
   return true;
 }
 
-// Its iteration has started, its after_op and the accesses it waits for are done.
+// Its iteration has started (and taken its inputs, if it moves one), its after_op and the accesses it
+// waits for are done.
 bool PlannedPolicy::anchored(const Body& body, int action, int iteration, const NpuView& view) const {
   if (iteration != view.iteration) return iteration < view.iteration;
   const OpId after = plan_.actions[static_cast<std::size_t>(action)].after_op;
+  const TensorId tensor = plan_.actions[static_cast<std::size_t>(action)].tensor;
+  if (!view.inputs_taken && graph_.is_input(tensor)) return false;
   if (!after.is_none() && !view.op_done(after)) return false;
   const auto& waits = body.waits[static_cast<std::size_t>(action)];
   return std::all_of(waits.begin(), waits.end(), [&](OpId op) { return view.op_done(op); });
@@ -143,45 +146,49 @@ std::optional<Move> PlannedPolicy::next_transfer(Direction direction, const NpuV
   return Move{action.tensor, action.from, action.to, iteration, a};
 }
 
-void PlannedPolicy::transfer_ended(Direction direction, const Move& move, const NpuView& view) {
+void PlannedPolicy::transfer_ended(Direction direction, const Move& move, const NpuView&) {
   ++queue_place_[static_cast<int>(direction)];
   ++done_[move.tensor.index()];
-  look_for_detaches(move.tensor, view);
+  maybe_detaches_.push_back(move.tensor);
 }
 
 void PlannedPolicy::op_ended(OpId op, const NpuView& view) {
   const Body& mine = body(view.iteration);
-  for (const Need& need : mine.needs[op.index()]) look_for_detaches(need.tensor, view);
-  for (TensorId t : mine.anchored_detaches[op.index()]) look_for_detaches(t, view);
+  for (const Need& need : mine.needs[op.index()]) maybe_detaches_.push_back(need.tensor);
+  const auto& anchored_here = mine.anchored_detaches[op.index()];
+  maybe_detaches_.insert(maybe_detaches_.end(), anchored_here.begin(), anchored_here.end());
 }
 
 void PlannedPolicy::iteration_started(const NpuView& view) {
-  for (TensorId t : body(view.iteration).starting_detaches) look_for_detaches(t, view);
+  const auto& starting = body(view.iteration).starting_detaches;
+  maybe_detaches_.insert(maybe_detaches_.end(), starting.begin(), starting.end());
 }
 
-// Takes the detaches at the head of the tensor's chain whose time has come.
-void PlannedPolicy::look_for_detaches(TensorId t, const NpuView& view) {
-  for (;;) {
-    std::int64_t& done = done_[t.index()];
-    const auto in_first = static_cast<std::int64_t>(first_.chain[t.index()].size());
-    const auto in_later = static_cast<std::int64_t>(later_.chain[t.index()].size());
-    if (done >= in_first && in_later == 0) return;
-    const int iteration = done < in_first ? 0 : 1 + static_cast<int>((done - in_first) / in_later);
-    if (iteration > view.iteration) return;
-    const Body& mine = body(iteration);
-    const int a = mine.chain[t.index()][static_cast<std::size_t>(done - chain_before(t, iteration))];
-    const Action& action = plan_.actions[static_cast<std::size_t>(a)];
-    if (action.kind != ActionKind::kDetach || !anchored(mine, a, iteration, view)) return;
-    detaches_.push_back({t, action.from, action.to, iteration, a});
-    ++done;
+// The next action of the tensor, if it is a detach whose time has come.
+std::optional<Move> PlannedPolicy::due_detach(TensorId t, const NpuView& view) const {
+  const std::int64_t done = done_[t.index()];
+  const auto in_first = static_cast<std::int64_t>(first_.chain[t.index()].size());
+  const auto in_later = static_cast<std::int64_t>(later_.chain[t.index()].size());
+  if (done >= in_first && in_later == 0) return std::nullopt;
+  const int iteration = done < in_first ? 0 : 1 + static_cast<int>((done - in_first) / in_later);
+  if (iteration > view.iteration) return std::nullopt;
+  const Body& mine = body(iteration);
+  const int a = mine.chain[t.index()][static_cast<std::size_t>(done - chain_before(t, iteration))];
+  const Action& action = plan_.actions[static_cast<std::size_t>(a)];
+  if (action.kind != ActionKind::kDetach || !anchored(mine, a, iteration, view)) return std::nullopt;
+  return Move{t, action.from, action.to, iteration, a};
+}
+
+std::optional<Move> PlannedPolicy::next_detach(const NpuView& view) {
+  while (!maybe_detaches_.empty()) {
+    const TensorId t = maybe_detaches_.back();
+    if (const auto move = due_detach(t, view)) {
+      ++done_[t.index()];
+      return move;  // the tensor stays: its next action may be another
+    }
+    maybe_detaches_.pop_back();
   }
-}
-
-std::optional<Move> PlannedPolicy::next_detach(const NpuView&) {
-  if (detaches_.empty()) return std::nullopt;
-  const Move move = detaches_.back();
-  detaches_.pop_back();
-  return move;
+  return std::nullopt;
 }
 
 }  // namespace hyperoffload

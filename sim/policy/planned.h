@@ -20,8 +20,10 @@ class PlannedPolicy final : public Policy {
   std::optional<Move> next_detach(const NpuView& view) override;
   bool op_may_start(OpId op, const NpuView& view) override;
   std::optional<Move> next_transfer(Direction direction, const NpuView& view) override;
+  bool done_with(TensorId t, int iteration) override { return done_[t.index()] >= chain_before(t, iteration + 1); }
   void op_ended(OpId op, const NpuView& view) override;
   void iteration_started(const NpuView& view) override;
+  void inputs_taken(const NpuView& view) override { iteration_started(view); }
   void transfer_ended(Direction direction, const Move& move, const NpuView& view) override;
 
  private:
@@ -46,13 +48,13 @@ class PlannedPolicy final : public Policy {
   std::int64_t chain_before(TensorId t, int iteration) const;  // actions on t in the iterations before
   std::int64_t needed(const Need& need, int iteration) const;
   bool anchored(const Body& body, int action, int iteration, const NpuView& view) const;
-  void look_for_detaches(TensorId t, const NpuView& view);
+  std::optional<Move> due_detach(TensorId t, const NpuView& view) const;
 
   const Graph& graph_;
   const Plan& plan_;
   Body first_, later_;
   std::vector<std::int64_t> done_;  // per tensor: actions done, over all iterations
-  std::vector<Move> detaches_;      // due now
+  std::vector<TensorId> maybe_detaches_;  // tensors whose next action may be a detach that is due
   int queue_iteration_[2] = {0, 0};
   std::size_t queue_place_[2] = {0, 0};
 };

@@ -30,10 +30,14 @@ class Policy {
   // Told when the engine is free and dependencies are done, but bytes are absent or room is short (none:
   // the iteration's inputs lack room). True: ask again for detaches and transfers in this instant.
   virtual bool op_blocked(OpId, const NpuView&) { return false; }
+  // All that it wants to do with a tensor born in `iteration` is done: the tensor may die.
+  virtual bool done_with(TensorId, int /*iteration*/) { return true; }
   virtual void op_started(OpId, const NpuView&) {}
   virtual void op_ended(OpId, const NpuView&) {}
   virtual void iteration_started(const NpuView&) {}
   virtual void inputs_taken(const NpuView&) {}
+  virtual void tensor_died(TensorId) {}
+  virtual void transfer_started(Direction, const Move&, const NpuView&) {}
   virtual void transfer_ended(Direction, const Move&, const NpuView&) {}
 };
 

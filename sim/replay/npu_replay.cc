@@ -32,7 +32,7 @@ NpuReplay::NpuReplay(int index, const Graph& graph, const Hardware& hardware,
       machine_(machine),
       hbm_(options.everything_in_place ? Bytes::max() : hardware.hbm_usable()),
       memory_(graph, policy_->cuts(graph), hbm_, pool),
-      view_{graph, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, Bytes(0)} {
+      view_{graph, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, true, Bytes(0)} {
   const std::size_t engines = engine_count();
   view_.ops_done.assign(engines, 0);
   view_.running.assign(engines, OpId::none());
@@ -49,6 +49,7 @@ NpuReplay::NpuReplay(int index, const Graph& graph, const Hardware& hardware,
     copy_slots_[d].flowing.slot = &copy_slots_[d];
   }
   accesses_left_.assign(graph.tensors().size(), 0);
+  born_in_.assign(graph.tensors().size(), -1);
   last_transfer_.assign(graph.tensors().size(), -1);
   for (std::size_t t = 0; t < graph.tensors().size(); ++t)
     if (graph.is_input(TensorId(t))) {
@@ -113,21 +114,22 @@ bool NpuReplay::start_iteration() {
     std::erase_if(transfers_, [](const auto& entry) { return entry.second.end.value >= 0; });
   }
   ops_left_ = graph_.ops().size();
-  inputs_taken_ = inputs_.empty();
+  view_.inputs_taken = inputs_.empty();
   std::fill(view_.ops_done.begin(), view_.ops_done.end(), 0);
   std::fill(heads_.begin(), heads_.end(), Head{});
-  for (std::size_t t = 0; t < graph_.tensors().size(); ++t)
-    if (!graph_.tensors()[t].persistent)
-      accesses_left_[t] = static_cast<int>(graph_.accesses(TensorId(t)).size());
   policy_->iteration_started(view_);
   return true;
 }
 
 bool NpuReplay::start_inputs() {
-  if (inputs_taken_) return false;
+  if (view_.inputs_taken) return false;
+  if (std::any_of(inputs_.begin(), inputs_.end(), [&](TensorId t) { return memory_.alive(t); })) return false;
   if (!memory_.hbm().fits(view_.input_bytes)) return policy_->op_blocked(OpId::none(), view_);
-  for (TensorId t : inputs_) memory_.place(t, Tier::kHbm);
-  inputs_taken_ = true;
+  for (TensorId t : inputs_) {
+    memory_.place(t, Tier::kHbm);
+    is_born(t);
+  }
+  view_.inputs_taken = true;
   policy_->inputs_taken(view_);
   return true;
 }
@@ -157,7 +159,7 @@ bool NpuReplay::try_start(EngineId engine) {
     if (!view_.op_done(dep)) return false;
   Head& head = heads_[engine.index()];
   if (head.ready.value < 0) head.ready = view_.now;
-  if (!inputs_taken_) return false;
+  if (!view_.inputs_taken) return false;
   if (!options_.everything_in_place) {
     const bool here = accesses_in_place(id, head.missing);
     if (!policy_->op_may_start(id, view_) || !here) {
@@ -210,6 +212,7 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   (op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool()).take(op.workspace);
   for (TensorId t : op.writes) {
     if (options_.everything_in_place && memory_.alive(t)) continue;
+    if (!memory_.alive(t)) is_born(t);
     if (op.memory == Tier::kHbm)
       memory_.write_in_hbm(t);
     else
@@ -248,6 +251,11 @@ void NpuReplay::end_op(EngineId engine) {
   policy_->op_ended(id, view_);
 }
 
+void NpuReplay::is_born(TensorId t) {
+  accesses_left_[t.index()] = static_cast<int>(graph_.accesses(t).size());
+  born_in_[t.index()] = view_.iteration;
+}
+
 void NpuReplay::access_over(TensorId t) {
   if (graph_.tensor(t).persistent) return;
   --accesses_left_[t.index()];
@@ -256,15 +264,17 @@ void NpuReplay::access_over(TensorId t) {
 
 void NpuReplay::die_if_over(TensorId t) {
   if (graph_.tensor(t).persistent || accesses_left_[t.index()] > 0 || !memory_.alive(t) ||
-      memory_.in_transfer(t))
+      memory_.in_transfer(t) || !policy_->done_with(t, born_in_[t.index()]))
     return;
   memory_.die(t);
+  policy_->tensor_died(t);
 }
 
 bool NpuReplay::detach_all() {
   bool any = false;
   while (const auto move = policy_->next_detach(view_)) {
     memory_.detach(move->tensor, move->from, move->to);
+    die_if_over(move->tensor);
     any = true;
   }
   return any;
@@ -303,6 +313,7 @@ void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued
   transfers_.emplace_back(transfer_count_++,
                           TransferRecord{direction, move.iteration, move.tensor, move.from, move.to, queued,
                                          view_.now, view_.now, Seconds(-1), move.action});
+  policy_->transfer_started(direction, move, view_);
   const Bytes bytes = move.to - move.from;
   if (machine_.copy_alone(direction, bytes).value > 0)
     machine_.copy(index_, direction, bytes, slot.flowing, slot);
@@ -332,8 +343,8 @@ void NpuReplay::end_copy(Direction direction) {
   last_transfer_[move.tensor.index()] = index;
   if (finished_) return;
   memory_.end_transfer(move.tensor, move.from, move.to, direction == Direction::kPoolToHbm);
-  die_if_over(move.tensor);
   policy_->transfer_ended(direction, move, view_);
+  die_if_over(move.tensor);
 }
 
 void NpuReplay::sample_memory() {
@@ -347,10 +358,10 @@ void NpuReplay::sample_memory() {
 std::string NpuReplay::waiting_for() const {
   std::string text;
   const auto add = [&](std::string reason) { text += (text.empty() ? "" : "; ") + std::move(reason); };
-  if (!inputs_taken_)
+  if (!view_.inputs_taken)
     add(fmt::format("the inputs of iteration {} wait for {} B of HBM, {} B are free", view_.iteration,
                     view_.input_bytes.value, (hbm_.capacity() - hbm_.used()).value));
-  for (std::size_t e = 0; inputs_taken_ && e < engine_count(); ++e) {
+  for (std::size_t e = 0; view_.inputs_taken && e < engine_count(); ++e) {
     const auto& queue = graph_.engine_ops(EngineId(e));
     if (!view_.running[e].is_none() || view_.ops_done[e] >= static_cast<int>(queue.size())) continue;
     const OpId id = queue[static_cast<std::size_t>(view_.ops_done[e])];

@@ -59,6 +59,7 @@ class NpuReplay {
   Bytes room_needed(const Op& op) const;
   void begin_op(EngineId engine, OpId op);
   void end_op(EngineId engine);
+  void is_born(TensorId t);
   void access_over(TensorId t);
   void die_if_over(TensorId t);
   bool detach_all();
@@ -85,11 +86,12 @@ class NpuReplay {
   std::vector<Head> heads_;
   std::vector<std::size_t> open_record_;     // per engine: index of the running op's record
   std::vector<EngineId> engine_order_;       // scratch: engines by their next op
-  std::vector<int> accesses_left_;           // per tensor, of this iteration
+  std::vector<int> accesses_left_;           // per tensor that dies: of the iteration it was born in
+  std::vector<int> born_in_;                 // per tensor that dies: that iteration
   std::vector<std::int64_t> last_transfer_;  // per tensor: absolute index of its last transfer
   std::vector<TensorId> inputs_;
   std::size_t ops_left_ = 0;  // of this iteration
-  bool inputs_taken_ = false, finished_ = false, dirty_ = true, waits_for_pool_ = false;
+  bool finished_ = false, dirty_ = true, waits_for_pool_ = false;
   Seconds queued_[2] = {Seconds(-1), Seconds(-1)};
 
   NpuRecord record_;

@@ -17,6 +17,7 @@ struct NpuView {
   std::vector<int> ops_done;      // per engine, of this iteration
   std::vector<OpId> running;      // per engine; none: idle
   bool busy[2] = {false, false};  // per Direction: a transfer is under way
+  bool inputs_taken = true;               // of this iteration
   Bytes input_bytes;              // taken together at each iteration's start
 
   bool op_done(OpId op) const {  // in this iteration

@@ -4,7 +4,7 @@
 #include "sim/model/graph.h"
 #include "sim/model/read_file.h"
 #include "test/model/message.h"
-#include "test/model/random_graph.h"
+#include "test/support/random_trace.h"
 #include "test/support/catch.h"
 
 namespace hyperoffload {

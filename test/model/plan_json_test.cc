@@ -2,7 +2,7 @@
 
 #include "sim/model/plan.h"
 #include "test/model/message.h"
-#include "test/model/random_graph.h"
+#include "test/support/random_trace.h"
 #include "test/support/catch.h"
 
 namespace hyperoffload {

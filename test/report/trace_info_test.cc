@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "test/model/random_graph.h"
+#include "test/support/random_trace.h"
 #include "test/support/catch.h"
 
 namespace hyperoffload {

@@ -250,7 +250,8 @@ class OnDemand {
     TensorId victim;
     const auto age = [&](TensorId t) { return evict_ == Evict::kLru ? place(t).used : place(t).taken; };
     for (std::size_t i = 0; i < places_.size(); ++i)
-      if (places_[i].in_hbm && !pinned(TensorId(i)) && (victim.is_none() || age(TensorId(i)) < age(victim)))
+      if (places_[i].in_hbm && bytes(TensorId(i)) > Bytes(0) && !pinned(TensorId(i)) &&
+          (victim.is_none() || age(TensorId(i)) < age(victim)))
         victim = TensorId(i);
     if (victim.is_none()) return false;
     Place& p = place(victim);

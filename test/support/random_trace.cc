@@ -1,4 +1,4 @@
-#include "test/model/random_graph.h"
+#include "test/support/random_trace.h"
 
 #include <algorithm>
 #include <cmath>
