@@ -345,13 +345,17 @@ RandomCase random_case(std::uint64_t seed) {
 RandomCase random_on_demand_case(std::uint64_t seed) {
   Rng rng(seed);
   RandomCase c = random_graph_case(seed, rng, false);
+  const auto run = [&] { return reference_on_demand(c.graph, c.hardware, c.iterations); };
   const std::int64_t all = c.hardware.hbm_usable().value;
   for (double part = rng.real(0.15, 1.0); part < 1.5; part *= 1.25) {
     c.hardware.hbm_capacity =
         c.hardware.hbm_reserved + Bytes(static_cast<std::int64_t>(static_cast<double>(all) * part));
-    const ReferenceResult r = reference_on_demand(c.graph, c.hardware, c.iterations);
-    if (!r.stuck || rng.chance(0.01)) break;
+    if (!run().stuck || rng.chance(0.01)) break;
   }
+  const ReferenceResult roomy = run();
+  if (!roomy.stuck)
+    tighten_tier(c.hardware.pool_capacity, Bytes(0), roomy.pool_peak, 1 + roomy.pool_peak.value / 64, rng,
+                 [&] { return run().stuck; });
   return c;
 }
 
