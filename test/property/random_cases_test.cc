@@ -60,6 +60,15 @@ void check_books(const RandomCase& c, const ReferenceResult& r) {
           seconds * c.hardware.link_write.bandwidth.value + 1);
 }
 
+// The first random case that runs and moves something.
+RandomCase running_case() {
+  for (std::uint64_t seed = 1;; ++seed) {
+    RandomCase c = random_case(seed);
+    const ReferenceResult r = reference_replay(c.graph, c.plan, c.hardware, c.iterations);
+    if (!r.stuck && r.transfers.size() > 2 && r.transfers.front().end <= r.iteration_end.back()) return c;
+  }
+}
+
 }  // namespace
 
 TEST_CASE("two thousand random plans exercise every rule, and agree with themselves through a child") {
@@ -142,11 +151,8 @@ TEST_CASE("a thousand random reactive runs keep capacity and never beat the idea
 }
 
 TEST_CASE("a record that is off by a billionth and a little more is told from the reference") {
-  const RandomCase c = random_case(11);
+  const RandomCase c = running_case();
   const ReferenceResult r = reference_replay(c.graph, c.plan, c.hardware, c.iterations);
-  REQUIRE_FALSE(r.stuck);
-  REQUIRE(r.ops.size() > 1);
-  REQUIRE(r.transfers.size() > 1);
   const RunRecord same = to_record(r);
   CHECK(first_difference(same, r, c.graph).empty());
   const auto told = [&](const std::function<void(RunRecord&)>& change) {
@@ -213,7 +219,7 @@ TEST_CASE("a child brings back bytes of any length and its exceptions by kind") 
 }
 
 TEST_CASE("a record goes through a pipe unchanged") {
-  const RandomCase c = random_case(11);
+  const RandomCase c = running_case();
   const RunRecord record = reference_as_replay(c.graph, c.plan, c.hardware, c.iterations);
   CHECK(encode_record(record_from_child([&] { return record; })) == encode_record(record));
   CHECK_THROWS_AS(decode_record(encode_record(record) + "x"), CheckFailure);

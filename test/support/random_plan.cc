@@ -66,6 +66,7 @@ class TensorWalk {
     if (tensor_.persistent)
       for (PieceState& s : start) s = {true, !starts_in_pool, starts_in_pool, true, false};
     for (int attempt = 0; attempt < 200; ++attempt) {
+      late_ = !tensor_.persistent && attempt == 0 && rng_.chance(0.2);
       if (attempt == 100) eagerness_ = 0;  // only what must be
       const auto first = iterate(start, nullptr);
       if (!first) continue;
@@ -165,8 +166,11 @@ class TensorWalk {
     };
     // Behind the last access of what dies, only a store that was made before may still be detached.
     const bool dying = !tensor_.persistent && i == accesses_.size();
-    if (s.hbm && !s.valid && !dying && (leave || want.valid)) go(ActionKind::kStore);
-    if (s.hbm && s.valid && s.touched && (dying ? s.store_unused : leave && rng_.chance(0.9)))
+    const bool keep = late_ && i + 1 < accesses_.size();
+    const bool only_store = late_ && i + 1 == accesses_.size();
+    if (s.hbm && !s.valid && !dying && !keep && (leave || want.valid || only_store)) go(ActionKind::kStore);
+    if (s.hbm && s.valid && s.touched && !keep && !only_store &&
+        (dying ? s.store_unused : leave && rng_.chance(0.9)))
       go(ActionKind::kDetach);
     const bool may_return = !s.hbm && s.valid && !want.absent && !dying;
     if (may_return && (want.resident || rng_.chance(0.1))) go(ActionKind::kPrefetch);
@@ -226,6 +230,7 @@ class TensorWalk {
   const bool is_input_;
   Rng& rng_;
   double eagerness_ = 0;
+  bool late_ = false;  // a store before the last access, a detach behind it, nothing else
   std::vector<std::int64_t> cuts_;
 };
 
