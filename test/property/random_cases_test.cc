@@ -60,15 +60,24 @@ void check_books(const RandomCase& c, const ReferenceResult& r) {
           seconds * c.hardware.link_write.bandwidth.value + 1);
 }
 
+// The first random case that runs and moves something.
+RandomCase running_case() {
+  for (std::uint64_t seed = 1;; ++seed) {
+    RandomCase c = random_case(seed);
+    const ReferenceResult r = reference_replay(c.graph, c.plan, c.hardware, c.iterations);
+    if (!r.stuck && r.transfers.size() > 2 && r.transfers.front().end <= r.iteration_end.back()) return c;
+  }
+}
+
 }  // namespace
 
-TEST_CASE("three thousand random plans exercise every rule, and agree with themselves through a child") {
-  const PropertyReport report = compare_plans(1, 3000, 2, reference_as_replay);
+TEST_CASE("two thousand random plans exercise every rule, and agree with themselves through a child") {
+  const PropertyReport report = compare_plans(1, 2000, 2, reference_as_replay);
   INFO(report.smallest_failure);
-  CHECK(report.cases == 3000);
+  CHECK(report.cases == 2000);
   CHECK(report.failures == 0);
   CHECK(report.stuck > 0);
-  CHECK(report.stuck < 300);
+  CHECK(report.stuck < 200);
   for (const std::string& feature : plan_features()) {
     INFO("never met: " << feature);
     CHECK(report.coverage.count(feature) == 1);
@@ -114,7 +123,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a thousand random reactive runs keep capacity and never beat the ideal where HBM is not felt") {
-  int swapped = 0, in_use = 0;
+  Coverage coverage;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     RandomCase c = random_on_demand_case(seed);
     c.hardware.hbm_bandwidth = BytesPerSecond(1e18);
@@ -130,20 +139,20 @@ TEST_CASE("a thousand random reactive runs keep capacity and never beat the idea
       const ReferenceResult ideal = reference_ideal(c.graph, c.hardware, c.iterations);
       for (std::size_t k = 0; k < r.iteration_end.size(); ++k)
         REQUIRE(ideal.iteration_end[k] <= r.iteration_end[k] + kInstant);
-      swapped += !r.transfers.empty();
-      in_use += r.seen.count("victim taken into use during its store") > 0;
+      for (const auto& [what, count] : r.seen) coverage[what] += count;
     }
   }
-  CHECK(swapped > 500);
-  CHECK(in_use > 0);
+  for (const char* what :
+       {"clean eviction", "dirty eviction", "eviction waits for pool room", "inputs make room",
+        "victim taken into use during its store", "writer waits for a victim's store"}) {
+    INFO(what);
+    CHECK(coverage[what] > 0);
+  }
 }
 
 TEST_CASE("a record that is off by a billionth and a little more is told from the reference") {
-  const RandomCase c = random_case(11);
+  const RandomCase c = running_case();
   const ReferenceResult r = reference_replay(c.graph, c.plan, c.hardware, c.iterations);
-  REQUIRE_FALSE(r.stuck);
-  REQUIRE(r.ops.size() > 1);
-  REQUIRE(r.transfers.size() > 1);
   const RunRecord same = to_record(r);
   CHECK(first_difference(same, r, c.graph).empty());
   const auto told = [&](const std::function<void(RunRecord&)>& change) {
@@ -210,7 +219,7 @@ TEST_CASE("a child brings back bytes of any length and its exceptions by kind") 
 }
 
 TEST_CASE("a record goes through a pipe unchanged") {
-  const RandomCase c = random_case(11);
+  const RandomCase c = running_case();
   const RunRecord record = reference_as_replay(c.graph, c.plan, c.hardware, c.iterations);
   CHECK(encode_record(record_from_child([&] { return record; })) == encode_record(record));
   CHECK_THROWS_AS(decode_record(encode_record(record) + "x"), CheckFailure);

@@ -62,7 +62,7 @@ TEST_CASE("lru keeps what was used last, oldest evicts what came first") {
   }
 }
 
-TEST_CASE("a loaded tensor is as old as its load: taken at its start, used at its end") {
+TEST_CASE("a tensor is as old as its bytes, or as its last access's end") {
   // The running op's tensor x is taken at 0 and used until 14; w is loaded from 0 to 10 beside it.
   for (const Evict evict : {Evict::kLru, Evict::kOldest}) {
     Toy toy;
@@ -149,6 +149,21 @@ TEST_CASE("a reader may start beside a victim's store, and then keeps it") {
   const ReferenceResult r = run(toy);
   CHECK(start_of(r, reader) == us(5));
   CHECK(start_of(r, miss) == us(1 + kStore + kStore + kLoad));  // `other` has to go instead
+}
+
+TEST_CASE("a writer waits for the store of a victim, then finds it gone") {
+  Toy toy;
+  toy.hardware.hbm_capacity = Bytes(20);
+  const TensorId victim = toy.weight(10), other = toy.weight(10), wanted = toy.weight(10);
+  const OpId both = toy.op(1, {victim, other}, {}, "compute");
+  const OpId miss = toy.op(1, {wanted}, {}, "compute");  // from 1: stores `victim` until 21
+  const OpId timer = toy.op(5, {}, {}, "host");
+  const OpId writer = toy.op(1, {victim}, {victim}, "comm");  // ready from 5
+  toy.at(writer).after = {timer, both};
+  const ReferenceResult r = run(toy);
+  CHECK(start_of(r, miss) == us(1 + kStore + kLoad));
+  // The victim comes back for `other`, used last at 1 and dirty; `wanted` is in use.
+  CHECK(start_of(r, writer) == us(1 + kStore + kLoad + kStore + kLoad));
 }
 
 TEST_CASE("the inputs of a later iteration make room for themselves") {

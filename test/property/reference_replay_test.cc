@@ -247,6 +247,53 @@ TEST_CASE("the next iteration's inputs wait for room, and no op of it starts bef
   CHECK(seconds(r) == us(12 + first));
 }
 
+TEST_CASE("no op of an iteration starts before its inputs have room, whether it reads them or not") {
+  Toy toy;
+  toy.hardware.hbm_capacity = Bytes(12);
+  const TensorId in = toy.tensor(TensorKind::kInput, 12);
+  const TensorId w = toy.tensor(TensorKind::kKv, 6, Tier::kPool);
+  const OpId other = toy.op(1, {}, {}, "comm");
+  const OpId uses_input = toy.op(5, {in}, {});
+  toy.store(in).scope = IterationScope::kLater;  // waits for the input it stores
+  toy.detach(in, uses_input).scope = IterationScope::kLater;
+  toy.prefetch(w, uses_input);
+  const OpId writes = toy.op(1, {w}, {w});
+  toy.store(w, writes);
+  toy.detach(w, writes);
+  const ReferenceResult r = replay(toy, 2);
+  const double inputs = 5 + 6 + 1 + 6 / 0.5;  // the store of w and its detach
+  REQUIRE_FALSE(r.stuck);
+  CHECK(start_of(r, other, 1) == us(inputs));
+  CHECK(start_of(r, uses_input, 1) == us(inputs));
+  CHECK(start_of(r.transfers[2]) == us(inputs));
+  CHECK(start_of(r, writes, 1) == us(inputs + 12 / 0.5 + 6));  // the input's store, then the prefetch of w
+}
+
+TEST_CASE("an action on an input waits until the iteration's inputs have their bytes") {
+  Toy toy;
+  toy.hardware.hbm_capacity = Bytes(18);
+  const TensorId in = toy.tensor(TensorKind::kInput, 12), w = toy.weight(12, Tier::kPool);
+  const OpId uses_input = toy.op(5, {in}, {});
+  const OpId uses_weight = toy.op(1, {w}, {});
+  toy.op(2, {}, {});
+  const auto front = [](Action& a) { a.to = Bytes(6); };
+  const auto back = [](Action& a) { a.from = Bytes(6); };
+  toy.store(in).scope = IterationScope::kLater;
+  toy.detach(in, uses_input).scope = IterationScope::kLater;
+  front(toy.prefetch(w, uses_input));
+  back(toy.prefetch(w, uses_input));
+  toy.plan.actions.back().scope = IterationScope::kFirst;
+  back(toy.detach(w, uses_weight));
+  back(toy.prefetch(w, uses_weight));  // 6 us into the next iteration; then the front's detach,
+  front(toy.detach(w, uses_weight));   // for which the next inputs wait
+  const ReferenceResult r = replay(toy, 2);
+  const double inputs = 5 + 6 + 6 + 1 + 6;  // beyond the iteration's end, 2 us behind uses_weight
+  REQUIRE_FALSE(r.stuck);
+  CHECK(start_of(r, uses_input, 1) == us(inputs));
+  CHECK(start_of(r.transfers[3]) == us(inputs));  // the input's store: 12 / 0.5 us, then it dies and
+  CHECK(start_of(r, uses_weight, 1) == us(inputs + 24 + 6));  // the front has room
+}
+
 // --- HBM bandwidth ---
 
 TEST_CASE("progressive filling: caps first, the rest in equal parts") {
@@ -357,6 +404,40 @@ TEST_CASE("engines overlap, bound by data, after and the order on each engine") 
   CHECK(start_of(r, d) == us(10));
   CHECK(start_of(r, e) == us(10 + 3));
   CHECK(start_of(r, a, 1) == us(10 + 3 + 1));  // every op of the first iteration has ended
+}
+
+TEST_CASE("an action waits for its tensor's earlier accesses on other engines, not only for its anchor") {
+  Toy toy;
+  const TensorId x = toy.activation(10), w = toy.weight(10);
+  const OpId write = toy.op(30, {}, {x}, "comm");
+  const OpId read = toy.op(50, {w}, {}, "host");
+  const OpId anchor = toy.op(1, {}, {});
+  toy.store(w, anchor);   // beside the read: 1 to 21
+  toy.detach(w, anchor);  // not before the read has ended at 50
+  toy.prefetch(w, anchor);
+  toy.store(x, anchor);  // not before the write has ended at 30
+  const OpId last = toy.op(1, {x, w}, {}, "comm");
+  const ReferenceResult r = replay(toy);
+  CHECK(start_of(r.transfers[0]) == us(1));
+  CHECK(start_of(r.transfers[1]) == us(30));
+  CHECK(start_of(r.transfers[2]) == us(50));
+  CHECK(start_of(r, last) == us(50 + 10));
+  CHECK(r.seen.at("detach waits for an access") == 1);
+  (void)write, (void)read;
+}
+
+TEST_CASE("an action stands behind its tensor's previous one, however early its own anchor") {
+  Toy toy;
+  const TensorId w = toy.weight(10);
+  const OpId first = toy.op(2, {w}, {});  // before both actions: waits for neither
+  toy.store(w, first);
+  toy.detach(w);  // no anchor, but behind the store
+  toy.prefetch(w);
+  const OpId second = toy.op(1, {w}, {});
+  const ReferenceResult r = replay(toy);
+  REQUIRE_FALSE(r.stuck);
+  CHECK(start_of(r, first) == us(0));
+  CHECK(start_of(r, second) == us(2 + 20 + 10));
 }
 
 TEST_CASE("a transfer for the next iteration counts pro rata in the last one") {

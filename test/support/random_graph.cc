@@ -91,9 +91,10 @@ class Draft {
     for (int i = rng_.pick(0, 2); i-- > 0;) {
       const TensorId t = tensor(fmt::format("in{}", i), TensorKind::kInput);
       if (rng_.chance(0.5)) spec_.tensors.back().bytes = Bytes(4 * spec_.tensors.back().bytes.value);
+      const auto last = static_cast<std::int64_t>(spec_.ops.size()) - 1;
       for (int uses = rng_.pick(1, 3); uses-- > 0;) {
-        Op& o = spec_.ops[static_cast<std::size_t>(
-            rng_.between(0, static_cast<std::int64_t>(spec_.ops.size()) - 1))];
+        // Often late, so that what is done with it reaches into the next iteration.
+        Op& o = spec_.ops[static_cast<std::size_t>(rng_.between(rng_.chance(0.3) ? last : 0, last))];
         o.reads.push_back(t);
         if (rng_.chance(0.1)) o.writes.push_back(t);
       }

@@ -66,6 +66,7 @@ class TensorWalk {
     if (tensor_.persistent)
       for (PieceState& s : start) s = {true, !starts_in_pool, starts_in_pool, true, false};
     for (int attempt = 0; attempt < 200; ++attempt) {
+      late_ = !tensor_.persistent && attempt == 0 && rng_.chance(0.2);
       if (attempt == 100) eagerness_ = 0;  // only what must be
       const auto first = iterate(start, nullptr);
       if (!first) continue;
@@ -165,8 +166,11 @@ class TensorWalk {
     };
     // Behind the last access of what dies, only a store that was made before may still be detached.
     const bool dying = !tensor_.persistent && i == accesses_.size();
-    if (s.hbm && !s.valid && !dying && (leave || want.valid)) go(ActionKind::kStore);
-    if (s.hbm && s.valid && s.touched && (dying ? s.store_unused : leave && rng_.chance(0.9)))
+    const bool keep = late_ && i + 1 < accesses_.size();
+    const bool only_store = late_ && i + 1 == accesses_.size();
+    if (s.hbm && !s.valid && !dying && !keep && (leave || want.valid || only_store)) go(ActionKind::kStore);
+    if (s.hbm && s.valid && s.touched && !keep && !only_store &&
+        (dying ? s.store_unused : leave && rng_.chance(0.9)))
       go(ActionKind::kDetach);
     const bool may_return = !s.hbm && s.valid && !want.absent && !dying;
     if (may_return && (want.resident || rng_.chance(0.1))) go(ActionKind::kPrefetch);
@@ -226,6 +230,7 @@ class TensorWalk {
   const bool is_input_;
   Rng& rng_;
   double eagerness_ = 0;
+  bool late_ = false;  // a store before the last access, a detach behind it, nothing else
   std::vector<std::int64_t> cuts_;
 };
 
@@ -345,13 +350,17 @@ RandomCase random_case(std::uint64_t seed) {
 RandomCase random_on_demand_case(std::uint64_t seed) {
   Rng rng(seed);
   RandomCase c = random_graph_case(seed, rng, false);
+  const auto run = [&] { return reference_on_demand(c.graph, c.hardware, c.iterations); };
   const std::int64_t all = c.hardware.hbm_usable().value;
   for (double part = rng.real(0.15, 1.0); part < 1.5; part *= 1.25) {
     c.hardware.hbm_capacity =
         c.hardware.hbm_reserved + Bytes(static_cast<std::int64_t>(static_cast<double>(all) * part));
-    const ReferenceResult r = reference_on_demand(c.graph, c.hardware, c.iterations);
-    if (!r.stuck || rng.chance(0.01)) break;
+    if (!run().stuck || rng.chance(0.01)) break;
   }
+  const ReferenceResult roomy = run();
+  if (!roomy.stuck)
+    tighten_tier(c.hardware.pool_capacity, Bytes(0), roomy.pool_peak, 1 + roomy.pool_peak.value / 64, rng,
+                 [&] { return run().stuck; });
   return c;
 }
 

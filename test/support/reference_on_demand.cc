@@ -200,8 +200,11 @@ class OnDemand {
   bool start_an_op() {
     for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
       const OpId o(i);
-      if (!startable(o) || next_missing(o) || writes_what_is_being_stored(o) || room_needed(o) > hbm_room())
+      if (!startable(o) || next_missing(o) || room_needed(o) > hbm_room()) continue;
+      if (writes_what_is_being_stored(o)) {
+        saw("writer waits for a victim's store");
         continue;
+      }
       for (TensorId t : graph_.op(o).writes) {
         if (!place(t).exists) alive_since_[t] = order_.iteration();
         if (!place(t).in_hbm) take_hbm(t);
@@ -224,7 +227,7 @@ class OnDemand {
   bool serve() {
     if (transferring_) return false;
     if (inputs_taken_ <= order_.iteration())  // the inputs wait like an op
-      return input_bytes() > hbm_room() && evict_one();
+      return input_bytes() > hbm_room() && (saw("inputs make room"), evict_one());
     for (std::size_t i = 0; i < graph_.ops().size() && served_.is_none(); ++i)
       if (startable(OpId(i))) served_ = OpId(i);
     if (served_.is_none()) return false;
