@@ -67,7 +67,7 @@ void OnDemandPolicy::touched(TensorId t, bool taken, const NpuView& view) {
 bool OnDemandPolicy::op_blocked(OpId op, const NpuView&) { return blocked_.insert(op).second; }
 
 void OnDemandPolicy::op_started(OpId id, const NpuView& view) {
-  blocked_.erase(id);
+  no_longer_blocked(id);
   for (TensorId t : view.graph.op(id).writes)
     if (ranked_[t.index()].value < 0) touched(t, true, view);
 }
@@ -79,7 +79,7 @@ void OnDemandPolicy::op_ended(OpId id, const NpuView& view) {
 }
 
 void OnDemandPolicy::inputs_taken(const NpuView& view) {
-  blocked_.erase(OpId::none());
+  no_longer_blocked(OpId::none());
   for (std::size_t t = 0; t < view.graph.tensors().size(); ++t)
     if (view.graph.is_input(TensorId(t))) touched(TensorId(t), true, view);
 }
@@ -90,6 +90,7 @@ void OnDemandPolicy::transfer_started(Direction direction, const Move& move, con
 
 void OnDemandPolicy::transfer_ended(Direction direction, const Move& move, const NpuView& view) {
   if (direction == Direction::kPoolToHbm) touched(move.tensor, false, view);
+  if (asked_->eviction) stored_ = asked_;
 }
 
 bool OnDemandPolicy::pinned(TensorId t, OpId served, const NpuView& view) const {
@@ -102,19 +103,19 @@ bool OnDemandPolicy::pinned(TensorId t, OpId served, const NpuView& view) const 
 std::optional<OnDemandPolicy::Step> OnDemandPolicy::evict_one(OpId served, const NpuView& view) const {
   for (const auto& [when, t] : residents_) {
     if (pinned(t, served, view) || view.memory.hbm_bytes(t) == Bytes(0)) continue;
-    return Step{view.memory.valid_in_pool(t) ? Step::Kind::kDetach : Step::Kind::kStore, t};
+    return Step{view.memory.valid_in_pool(t) ? Step::Kind::kDetach : Step::Kind::kStore, t, served, true};
   }
   return std::nullopt;  // all pinned: wait until a running op ends
 }
 
 // An op in the pool needs valid pool copies of what it reads, and nothing of what it writes in HBM.
-std::optional<OnDemandPolicy::Step> OnDemandPolicy::step_for_pool_op(const Op& op,
-                                                                     const NpuView& view) const {
+std::optional<OnDemandPolicy::Step> OnDemandPolicy::step_for_pool_op(OpId id, const NpuView& view) const {
+  const Op& op = view.graph.op(id);
   for (TensorId t : op.reads)
-    if (!view.memory.valid_in_pool(t)) return Step{Step::Kind::kStore, t};
+    if (!view.memory.valid_in_pool(t)) return Step{Step::Kind::kStore, t, id};
   for (TensorId t : op.writes)
     if (view.memory.any_in_hbm(t))
-      return Step{view.memory.valid_in_pool(t) ? Step::Kind::kDetach : Step::Kind::kStore, t};
+      return Step{view.memory.valid_in_pool(t) ? Step::Kind::kDetach : Step::Kind::kStore, t, id};
   return std::nullopt;
 }
 
@@ -122,26 +123,45 @@ std::optional<OnDemandPolicy::Step> OnDemandPolicy::step_for(OpId id, const NpuV
   const Memory& memory = view.memory;
   if (id.is_none()) return memory.hbm().fits(view.input_bytes) ? std::nullopt : evict_one(id, view);
   const Op& op = view.graph.op(id);
-  if (op.memory == Tier::kPool) return step_for_pool_op(op, view);
+  if (op.memory == Tier::kPool) return step_for_pool_op(id, view);
   for (TensorId t : op.reads)
     if (!memory.resident(t)) {
-      if (memory.hbm().fits(memory.absent_bytes(t))) return Step{Step::Kind::kLoad, t};
+      if (memory.hbm().fits(memory.absent_bytes(t))) return Step{Step::Kind::kLoad, t, id};
       return evict_one(id, view);
     }
   if (memory.hbm().fits(room_needed(op, memory))) return std::nullopt;
   return evict_one(id, view);
 }
 
-// One transfer at a time; ops are served in program order.
-std::optional<OnDemandPolicy::Step> OnDemandPolicy::next_step(const NpuView& view) const {
+// One transfer at a time. An op is served until it starts, or what was loaded for it could be evicted for
+// another; then the next in program order. One that has all it needs starts in this instant, so nothing
+// may be taken from it for the next; only an op in the pool may still wait for room there.
+std::optional<OnDemandPolicy::Step> OnDemandPolicy::next_step(const NpuView& view) {
   if (view.busy[0] || view.busy[1]) return std::nullopt;
-  for (OpId op : blocked_)
-    if (const auto step = step_for(op, view)) return step;
+  if (served_) {
+    if (const auto step = step_for(*served_, view)) return step;
+    if (served_->is_none() || view.graph.op(*served_).memory == Tier::kHbm) return std::nullopt;
+  }
+  for (OpId op : blocked_) {
+    const auto step = step_for(op, view);
+    if (step) served_ = op;
+    if (step || op.is_none() || view.graph.op(op).memory == Tier::kHbm) return step;
+  }
   return std::nullopt;
 }
 
+void OnDemandPolicy::no_longer_blocked(OpId op) {
+  blocked_.erase(op);
+  if (served_ == op) served_.reset();
+}
+
 std::optional<Move> OnDemandPolicy::next_detach(const NpuView& view) {
-  const auto step = next_step(view);
+  auto step = std::exchange(stored_, std::nullopt);
+  // A reader may have started beside the store: then the victim stays, now with a copy.
+  if (step && view.memory.any_in_hbm(step->tensor) && !pinned(step->tensor, step->served, view))
+    step->kind = Step::Kind::kDetach;
+  else
+    step = next_step(view);
   if (!step || step->kind != Step::Kind::kDetach) return std::nullopt;
   forget(step->tensor);
   return Move{step->tensor, Bytes(0), view.graph.tensor(step->tensor).bytes, view.iteration};
@@ -151,6 +171,7 @@ std::optional<Move> OnDemandPolicy::next_transfer(Direction direction, const Npu
   const auto step = next_step(view);
   const auto kind = direction == Direction::kPoolToHbm ? Step::Kind::kLoad : Step::Kind::kStore;
   if (!step || step->kind != kind) return std::nullopt;
+  asked_ = step;
   return Move{step->tensor, Bytes(0), view.graph.tensor(step->tensor).bytes, view.iteration};
 }
 

@@ -33,10 +33,13 @@ class OnDemandPolicy final : public Policy {
   struct Step {
     enum class Kind { kDetach, kLoad, kStore } kind;
     TensorId tensor;
+    OpId served;            // the op it is for
+    bool eviction = false;  // of a store: the tensor leaves HBM once it is done
   };
-  std::optional<Step> next_step(const NpuView& view) const;
+  std::optional<Step> next_step(const NpuView& view);
+  void no_longer_blocked(OpId op);
   std::optional<Step> step_for(OpId op, const NpuView& view) const;
-  std::optional<Step> step_for_pool_op(const Op& op, const NpuView& view) const;
+  std::optional<Step> step_for_pool_op(OpId op, const NpuView& view) const;
   std::optional<Step> evict_one(OpId served, const NpuView& view) const;
   bool pinned(TensorId t, OpId served, const NpuView& view) const;
   void rank(TensorId t, Seconds when);
@@ -44,6 +47,9 @@ class OnDemandPolicy final : public Policy {
   void touched(TensorId t, bool taken, const NpuView& view);
 
   Evict evict_;
+  std::optional<Step> asked_;      // the transfer asked for last: the one under way, if any is
+  std::optional<OpId> served_;     // has had steps made for it, and has not started yet
+  std::optional<Step> stored_;     // a victim whose store has just ended
   std::set<OpId> blocked_;                            // none() first: the iteration's inputs
   std::set<std::pair<Seconds, TensorId>> residents_;  // the first is the next victim
   std::vector<Seconds> ranked_;                       // per tensor: its key in residents_; < 0: not in it

@@ -94,6 +94,7 @@ void NpuReplay::settle() {
       changed = true;
       continue;
     }
+    changed |= std::exchange(op_started_, false);  // what it pinned or took may change a policy's choice
     changed |= start_transfers();
   }
   sample_memory();
@@ -230,6 +231,7 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   head = Head{};
   open_record_[engine.index()] = record_.ops.size();
   record_.ops.push_back(record);
+  op_started_ = true;
   policy_->op_started(id, view_);
   if (cost.alone.value > 0)
     machine_.run_op(index_, engine, cost, op_slots_[engine.index()]);

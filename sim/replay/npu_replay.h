@@ -91,6 +91,7 @@ class NpuReplay {
   std::vector<std::int64_t> last_transfer_;  // per tensor: absolute index of its last transfer
   std::vector<TensorId> inputs_;
   std::size_t ops_left_ = 0;  // of this iteration
+  bool op_started_ = false;  // in this pass of settle()
   bool finished_ = false, dirty_ = true, waits_for_pool_ = false;
   Seconds queued_[2] = {Seconds(-1), Seconds(-1)};
 

@@ -91,8 +91,10 @@ class OnDemand {
     for (std::size_t t = 0; t < places_.size(); ++t)
       if (graph_.tensors()[t].persistent) by_first_access.push_back(TensorId(t));
     std::stable_sort(by_first_access.begin(), by_first_access.end(), [&](TensorId a, TensorId b) {
-      const auto first = [&](TensorId t) {
-        return graph_.accesses(t).empty() ? OpId(graph_.ops().size()) : graph_.accesses(t).front().op;
+      const auto first = [&](TensorId t) {  // an op's reads come before what it only writes
+        if (graph_.accesses(t).empty()) return std::pair(OpId(graph_.ops().size()), false);
+        const Access& access = graph_.accesses(t).front();
+        return std::pair(access.op, !access.reads);
       };
       return first(a) < first(b);
     });
