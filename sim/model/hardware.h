@@ -51,5 +51,8 @@ class YamlNode;
 Hardware load_hardware(const std::string& path);
 // The same from a map that is open already: the `hardware:` block of an experiment.
 Hardware read_hardware(const YamlNode& node);
+// `--hbm` or `hbm:`: replaces the declared capacity, up or down. InputError(where) if it does not exceed
+// what is reserved.
+void replace_hbm_capacity(Hardware& hardware, Bytes capacity, const std::string& where);
 
 }  // namespace hyperoffload

@@ -54,7 +54,8 @@ Measured parse(const std::string& text, const std::string& where, const Dimensio
   const std::optional<Decimal> number = take_decimal(rest);
   if (!number) throw InputError(where, in_quotes(text), expected(dimension));
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  if (rest.empty()) throw InputError(where, "a number without a unit, " + in_quotes(text), expected(dimension));
+  if (rest.empty())
+    throw InputError(where, "a number without a unit, " + in_quotes(text), expected(dimension));
   for (const Unit& unit : dimension.units) {
     if (rest != unit.name) continue;
     if (number->negative && !number->digits.empty())
@@ -69,7 +70,8 @@ Measured parse(const std::string& text, const std::string& where, const Dimensio
 double parse_double(const std::string& text, const std::string& where, const Dimension& dimension) {
   const Measured value = parse(text, where, dimension);
   const std::optional<double> number = to_double(value.number, value.unit.exp10, value.unit.exp2);
-  if (!number) throw InputError(where, in_quotes(text), std::string(dimension.what) + " within 1e-300 to 1e300");
+  if (!number)
+    throw InputError(where, in_quotes(text), std::string(dimension.what) + " within 1e-300 to 1e300");
   return *number;
 }
 

@@ -30,7 +30,8 @@ YamlSlot replaced_in_list(const YamlSlot& slot, std::string_view rest, const Rep
   const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
   const std::size_t count = slot.data->items.size();
   if (error != std::errc() || end != step.data() + step.size() || index >= count)
-    fail(replacement, fmt::format("{} in {}, at a list of {}", in_quotes(step), in_quotes(replacement.path), count),
+    fail(replacement,
+         fmt::format("{} in {}, at a list of {}", in_quotes(step), in_quotes(replacement.path), count),
          count == 0 ? "a path that ends at the list" : fmt::format("an index from 0 to {}", count - 1));
   auto copy = std::make_shared<YamlData>(*slot.data);
   const std::string_view below = step.size() == rest.size() ? "" : rest.substr(step.size() + 1);
@@ -94,7 +95,7 @@ YamlNode with_value(const YamlNode& document, const std::string& dotted_path, co
 
 YamlNode apply_overrides(YamlNode document, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
-    const auto origin = std::make_shared<YamlOrigin>(YamlOrigin{"--set " + setting, "", false});
+    const auto origin = std::make_shared<YamlOrigin>(YamlOrigin{"--set " + shortened(setting), "", false});
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos)
       throw InputError(origin->name, "no \"=\"", "key=value, like --set npu.count=2");

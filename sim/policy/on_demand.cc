@@ -64,8 +64,6 @@ void OnDemandPolicy::touched(TensorId t, bool taken, const NpuView& view) {
   if (taken || evict_ == Evict::kLru || ranked_[t.index()].value < 0) rank(t, view.now);
 }
 
-bool OnDemandPolicy::op_blocked(OpId op, const NpuView&) { return blocked_.insert(op).second; }
-
 void OnDemandPolicy::op_started(OpId id, const NpuView& view) {
   no_longer_blocked(id);
   for (TensorId t : view.graph.op(id).writes)
@@ -144,8 +142,9 @@ std::optional<OnDemandPolicy::Step> OnDemandPolicy::next_step(const NpuView& vie
   }
   for (OpId op : blocked_) {
     const auto step = step_for(op, view);
-    if (step) served_ = op;
-    if (step || op.is_none() || view.graph.op(op).memory == Tier::kHbm) return step;
+    if (!step && !op.is_none() && view.graph.op(op).memory == Tier::kPool) continue;
+    served_ = op;
+    return step;
   }
   return std::nullopt;
 }
@@ -155,13 +154,13 @@ void OnDemandPolicy::no_longer_blocked(OpId op) {
   if (served_ == op) served_.reset();
 }
 
-std::optional<Move> OnDemandPolicy::next_detach(const NpuView& view) {
+std::optional<Move> OnDemandPolicy::next_detach(const NpuView& view, bool ops_had_their_turn) {
   auto step = std::exchange(stored_, std::nullopt);
   // A reader may have started beside the store: then the victim stays, now with a copy.
   if (step && view.memory.any_in_hbm(step->tensor) && !pinned(step->tensor, step->served, view))
     step->kind = Step::Kind::kDetach;
   else
-    step = next_step(view);
+    step = ops_had_their_turn ? next_step(view) : std::nullopt;
   if (!step || step->kind != Step::Kind::kDetach) return std::nullopt;
   forget(step->tensor);
   return Move{step->tensor, Bytes(0), view.graph.tensor(step->tensor).bytes, view.iteration};

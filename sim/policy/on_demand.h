@@ -19,9 +19,9 @@ class OnDemandPolicy final : public Policy {
   explicit OnDemandPolicy(Evict evict) : evict_(evict) {}
 
   std::vector<TensorId> initial_pool(const NpuView& view) override;
-  std::optional<Move> next_detach(const NpuView& view) override;
+  std::optional<Move> next_detach(const NpuView& view, bool ops_had_their_turn) override;
   std::optional<Move> next_transfer(Direction direction, const NpuView& view) override;
-  bool op_blocked(OpId op, const NpuView& view) override;
+  void op_blocked(OpId op) override { blocked_.insert(op); }
   void op_started(OpId op, const NpuView& view) override;
   void op_ended(OpId op, const NpuView& view) override;
   void inputs_taken(const NpuView& view) override;
@@ -48,7 +48,7 @@ class OnDemandPolicy final : public Policy {
 
   Evict evict_;
   std::optional<Step> asked_;      // the transfer asked for last: the one under way, if any is
-  std::optional<OpId> served_;     // has had steps made for it, and has not started yet
+  std::optional<OpId> served_;     // the op being served; it has not started yet
   std::optional<Step> stored_;     // a victim whose store has just ended
   std::set<OpId> blocked_;                            // none() first: the iteration's inputs
   std::set<std::pair<Seconds, TensorId>> residents_;  // the first is the next victim

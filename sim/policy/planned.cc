@@ -179,7 +179,7 @@ std::optional<Move> PlannedPolicy::due_detach(TensorId t, const NpuView& view) c
   return Move{t, action.from, action.to, iteration, a};
 }
 
-std::optional<Move> PlannedPolicy::next_detach(const NpuView& view) {
+std::optional<Move> PlannedPolicy::next_detach(const NpuView& view, bool) {
   while (!maybe_detaches_.empty()) {
     const TensorId t = maybe_detaches_.back();
     if (const auto move = due_detach(t, view)) {

@@ -17,7 +17,7 @@ class PlannedPolicy final : public Policy {
 
   std::vector<TensorId> initial_pool(const NpuView&) override { return plan_.initial_pool; }
   std::vector<std::vector<Bytes>> cuts(const Graph&) override;
-  std::optional<Move> next_detach(const NpuView& view) override;
+  std::optional<Move> next_detach(const NpuView& view, bool) override;
   bool op_may_start(OpId op, const NpuView& view) override;
   std::optional<Move> next_transfer(Direction direction, const NpuView& view) override;
   bool done_with(TensorId t, int iteration) override { return done_[t.index()] >= chain_before(t, iteration + 1); }

@@ -1,6 +1,6 @@
 // A policy decides, while time runs, what moves between HBM and the pool. One object an NPU.
-// The replay asks within an instant, in this order: detaches, then ops, then one transfer a direction;
-// again until nothing changes. A policy that answers the same questions the same way is deterministic.
+// The replay asks within an instant, in this order: detaches, then ops, then detaches again (now those that
+// answer to ops that could not start), then one transfer a direction; again until nothing changes. A policy that answers the same questions the same way is deterministic.
 #pragma once
 
 #include <optional>
@@ -23,13 +23,13 @@ class Policy {
   virtual ~Policy() = default;
   virtual std::vector<TensorId> initial_pool(const NpuView&) { return {}; }  // beside `initial: pool`
   virtual std::vector<std::vector<Bytes>> cuts(const Graph&) { return {}; }  // byte offsets of pieces
-  virtual std::optional<Move> next_detach(const NpuView&) { return std::nullopt; }
+  virtual std::optional<Move> next_detach(const NpuView&, bool /*ops_had_their_turn*/) { return std::nullopt; }
   virtual bool op_may_start(OpId, const NpuView&) { return true; }
   // What would start on an idle direction now if there is room; it starts as soon as there is.
   virtual std::optional<Move> next_transfer(Direction, const NpuView&) { return std::nullopt; }
   // Told when the engine is free and dependencies are done, but bytes are absent or room is short (none:
-  // the iteration's inputs lack room). True: ask again for detaches and transfers in this instant.
-  virtual bool op_blocked(OpId, const NpuView&) { return false; }
+  // the iteration's inputs lack room).
+  virtual void op_blocked(OpId) {}
   // All that it wants to do with a tensor born in `iteration` is done: the tensor may die.
   virtual bool done_with(TensorId, int /*iteration*/) { return true; }
   virtual void op_started(OpId, const NpuView&) {}

@@ -88,13 +88,13 @@ void NpuReplay::settle() {
   while (changed && !finished_) {
     changed = start_iteration();
     if (finished_) break;
-    changed |= detach_all();
+    changed |= detach_all(false);
     changed |= start_inputs();
-    if (start_ops()) {  // an op that takes no time has ended: its frees come before the next take
+    // An op that takes no time has ended: its frees come before the next take. So do those of detaches.
+    if (start_ops() || detach_all(true)) {
       changed = true;
       continue;
     }
-    changed |= std::exchange(op_started_, false);  // what it pinned or took may change a policy's choice
     changed |= start_transfers();
   }
   sample_memory();
@@ -125,7 +125,10 @@ bool NpuReplay::start_iteration() {
 bool NpuReplay::start_inputs() {
   if (view_.inputs_taken) return false;
   if (std::any_of(inputs_.begin(), inputs_.end(), [&](TensorId t) { return memory_.alive(t); })) return false;
-  if (!memory_.hbm().fits(view_.input_bytes)) return policy_->op_blocked(OpId::none(), view_);
+  if (!memory_.hbm().fits(view_.input_bytes)) {
+    policy_->op_blocked(OpId::none());
+    return false;
+  }
   for (TensorId t : inputs_) {
     memory_.place(t, Tier::kHbm);
     is_born(t);
@@ -135,7 +138,7 @@ bool NpuReplay::start_inputs() {
   return true;
 }
 
-// Starts what can start, engines in the program order of their next ops. True: look again at once.
+// Starts what can start, engines in the program order of their next ops. True: one has ended, look again.
 bool NpuReplay::start_ops() {
   engine_order_.clear();
   for (std::size_t e = 0; e < engine_count(); ++e)
@@ -152,7 +155,7 @@ bool NpuReplay::start_ops() {
   return false;
 }
 
-// True if the instant has to be looked at again: an op has started and ended, or the policy will act.
+// True if the op has started and ended within this instant.
 bool NpuReplay::try_start(EngineId engine) {
   const OpId id = graph_.engine_ops(engine)[static_cast<std::size_t>(view_.ops_done[engine.index()])];
   const Op& op = graph_.op(id);
@@ -165,17 +168,19 @@ bool NpuReplay::try_start(EngineId engine) {
     const bool here = accesses_in_place(id, head.missing);
     if (!policy_->op_may_start(id, view_) || !here) {
       head.resident = Seconds(-1);
-      return policy_->op_blocked(id, view_);
+      policy_->op_blocked(id);
+      return false;
     }
   }
   if (head.resident.value < 0) head.resident = view_.now;
   Ledger& ledger = op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool();
   if (!ledger.fits(room_needed(op))) {
     if (op.memory == Tier::kPool) waits_for_pool_ = true;
-    return policy_->op_blocked(id, view_);
+    policy_->op_blocked(id);
+    return false;
   }
   begin_op(engine, id);
-  return !view_.running[engine.index()].is_none() ? false : true;
+  return view_.running[engine.index()].is_none();
 }
 
 bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
@@ -231,7 +236,6 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   head = Head{};
   open_record_[engine.index()] = record_.ops.size();
   record_.ops.push_back(record);
-  op_started_ = true;
   policy_->op_started(id, view_);
   if (cost.alone.value > 0)
     machine_.run_op(index_, engine, cost, op_slots_[engine.index()]);
@@ -272,9 +276,9 @@ void NpuReplay::die_if_over(TensorId t) {
   policy_->tensor_died(t);
 }
 
-bool NpuReplay::detach_all() {
+bool NpuReplay::detach_all(bool ops_had_their_turn) {
   bool any = false;
-  while (const auto move = policy_->next_detach(view_)) {
+  while (const auto move = policy_->next_detach(view_, ops_had_their_turn)) {
     memory_.detach(move->tensor, move->from, move->to);
     die_if_over(move->tensor);
     any = true;

@@ -62,7 +62,7 @@ class NpuReplay {
   void is_born(TensorId t);
   void access_over(TensorId t);
   void die_if_over(TensorId t);
-  bool detach_all();
+  bool detach_all(bool ops_had_their_turn);
   bool start_transfers();
   void begin_copy(Direction direction, const Move& move, Seconds queued);
   std::pair<std::int64_t, TransferRecord>& open_transfer(Direction direction);
@@ -91,7 +91,6 @@ class NpuReplay {
   std::vector<std::int64_t> last_transfer_;  // per tensor: absolute index of its last transfer
   std::vector<TensorId> inputs_;
   std::size_t ops_left_ = 0;  // of this iteration
-  bool op_started_ = false;  // in this pass of settle()
   bool finished_ = false, dirty_ = true, waits_for_pool_ = false;
   Seconds queued_[2] = {Seconds(-1), Seconds(-1)};
 

@@ -4,8 +4,8 @@
 #include "sim/model/graph.h"
 #include "sim/model/read_file.h"
 #include "test/model/message.h"
-#include "test/support/random_trace.h"
 #include "test/support/catch.h"
+#include "test/support/random_trace.h"
 
 namespace hyperoffload {
 namespace {

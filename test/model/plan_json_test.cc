@@ -2,8 +2,8 @@
 
 #include "sim/model/plan.h"
 #include "test/model/message.h"
-#include "test/support/random_trace.h"
 #include "test/support/catch.h"
+#include "test/support/random_trace.h"
 
 namespace hyperoffload {
 namespace {

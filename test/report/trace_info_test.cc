@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "test/support/random_trace.h"
 #include "test/support/catch.h"
+#include "test/support/random_trace.h"
 
 namespace hyperoffload {
 namespace {
