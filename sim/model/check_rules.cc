@@ -18,6 +18,7 @@ enum class Life { kUnborn, kAlive, kDead };
 struct Piece {
   Bytes from, to;
   bool resident = false;
+  bool assumed = false;       // resident only so that a reader without a prefetch is reported once
   bool allocated = false;     // has pool bytes, whatever they hold
   std::uint32_t copied = 0;   // the version its pool copy holds; 0: none
   std::uint32_t arrived = 0;  // when its last prefetch stood; 0: it came otherwise
@@ -70,7 +71,7 @@ class RuleWalk {
       for (const Piece& p : pieces_of(TensorId(t)))
         state[static_cast<std::size_t>(&p - pieces_.data())] = static_cast<unsigned char>(
             p.resident | p.allocated << 1 | (p.copied == tensors_[t].version) << 2 |
-            unaccessed(tensors_[t], p) << 3);
+            unaccessed(tensors_[t], p) << 3 | p.assumed << 4);
     return state;
   }
 
@@ -255,14 +256,17 @@ void RuleWalk::prefetch(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
   const Piece* resident = nullptr;
   for (Piece& p : pieces_of_action(index)) {
-    if (p.resident) {
+    if (p.resident && !p.assumed) {
       if (!resident) resident = &p;
       continue;
     }
-    HYPER_CHECK(p.copied == tensor.version, "the checker lost the last copy of " + quoted(graph_, t));
+    HYPER_CHECK(p.assumed || p.copied == tensor.version,
+                "the checker lost the last copy of " + quoted(graph_, t));
+    if (!p.assumed) --tensor.absent;
     p.resident = true;
+    p.assumed = false;
+    p.copied = tensor.version;
     p.arrived = tensor.now;
-    --tensor.absent;
   }
   if (resident)
     report_action(
@@ -314,7 +318,7 @@ void RuleWalk::detach(TensorId t, int index) {
       if (unaccessed(tensor, p)) unread = &p;
       ++tensor.absent;
     }
-    p.resident = false;
+    p.resident = p.assumed = false;
     p.copied = tensor.version;
     p.stored = 0;
     p.detach_action = index;
@@ -346,6 +350,7 @@ void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
       if (!absent) absent = &p;
       if (!a.reads) takes_->op[a.op.index()] += (p.to - p.from).value;
       p.resident = true;
+      p.assumed = a.reads;
       p.arrived = 0;
     }
     if (a.reads)
@@ -373,7 +378,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
     if (p.resident && !resident) resident = &p;
     if (!p.allocated) takes_->op[a.op.index()] += (p.to - p.from).value;
     if (p.resident) ++tensor.absent;
-    p.resident = false;
+    p.resident = p.assumed = false;
     p.allocated = true;
     p.copied = tensor.version + 1;
   }
