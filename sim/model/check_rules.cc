@@ -128,7 +128,7 @@ class RuleWalk {
   }
   void report_action(const char* rule, int index, const std::string& reason) {
     report(rule, behind(index), action(index).tensor, index,
-           fmt::format("{}{}: {}", action_words(graph_, action(index), behind(index)),
+           fmt::format("{}{}: {}", action_words(graph_, plan_, index, behind(index)),
                        iteration_words(iteration_), reason));
   }
   void report_access(const char* rule, TensorId t, OpId op, const std::string& does,
@@ -402,13 +402,12 @@ void RuleWalk::die(TensorId t) {
 void RuleWalk::meet_targets(TensorId t, int iteration, OpId reader) {
   for (const Target& target : tensors_[t.index()].targets)
     if (std::pair(target.iteration, target.op) > std::pair(iteration, reader))
-      report(
-          "before-op", behind(target.action), t, target.action,
-          fmt::format(
-              "{}: before_op {}{} comes later than {}, the first reader behind it",
-              action_words(graph_, action(target.action), behind(target.action)), quoted(graph_, target.op),
-              target.iteration > iteration ? " (of the next iteration, as it isn't after after_op)" : "",
-              quoted(graph_, reader)));
+      report("before-op", behind(target.action), t, target.action,
+             fmt::format(
+                 "{}: `before_op` {}{} comes later than {}, the first reader behind it",
+                 action_words(graph_, plan_, target.action, behind(target.action)), quoted(graph_, target.op),
+                 target.iteration > iteration ? " (of the next iteration, as it isn't after after_op)" : "",
+                 quoted(graph_, reader)));
   tensors_[t.index()].targets.clear();
 }
 
@@ -442,7 +441,7 @@ RuleFindings check_rules(const Graph& graph, const Plan& plan, const PlanBody& f
   for (int k = 0; k < iterations; ++k) {
     walk.iterate(k, k == 0 ? first : later);
     std::vector<unsigned char> next = walk.state();
-    if (k > 0 && next == state) break;
+    if (next == state) break;
     state = std::move(next);
   }
   return walk.finish();
