@@ -8,23 +8,12 @@
 #include <utility>
 
 #include "sim/model/check.h"
+#include "sim/model/check_pieces.h"
 
 namespace hyperoffload {
 namespace {
 
 enum class Life { kUnborn, kAlive, kDead };
-
-// Instants count a tensor's events (accesses and actions) from 1; 0 is "never".
-struct Piece {
-  Bytes from, to;
-  bool resident = false;
-  bool allocated = false;     // has pool bytes, whatever they hold
-  std::uint32_t copied = 0;   // the version its pool copy holds; 0: none
-  std::uint32_t arrived = 0;  // when its last prefetch stood; 0: it came otherwise
-  std::uint32_t stored = 0;   // when its last store stood, if not detached since
-  int store_action = -1;      // which store that was
-  int detach_action = -1;     // which detach made it absent, or -1
-};
 
 // A prefetch whose `before_op` awaits its first reader.
 struct Target {
@@ -47,8 +36,7 @@ struct Residency {
 class RuleWalk {
  public:
   RuleWalk(const Graph& graph, const Plan& plan)
-      : graph_(graph), plan_(plan), tensors_(graph.tensors().size()) {
-    cut_pieces();
+      : graph_(graph), plan_(plan), tensors_(graph.tensors().size()), pieces_(graph, plan) {
     place_initially();
   }
 
@@ -65,12 +53,13 @@ class RuleWalk {
 
   // What the next iteration starts from: equal states lead to equal iterations.
   std::vector<unsigned char> state() const {
-    std::vector<unsigned char> state(pieces_.size());
+    std::vector<unsigned char> state;
+    state.reserve(pieces_.count());
     for (std::size_t t = 0; t < tensors_.size(); ++t)
-      for (const Piece& p : pieces_of(TensorId(t)))
-        state[static_cast<std::size_t>(&p - pieces_.data())] = static_cast<unsigned char>(
-            p.resident | p.allocated << 1 | (p.copied == tensors_[t].version) << 2 |
-            unaccessed(tensors_[t], p) << 3);
+      for (const Piece& p : pieces_.of(TensorId(t)))
+        state.push_back(static_cast<unsigned char>(p.resident | p.allocated << 1 |
+                                                   (p.copied == tensors_[t].version) << 2 |
+                                                   unaccessed(tensors_[t], p) << 3 | p.assumed << 4));
     return state;
   }
 
@@ -80,7 +69,6 @@ class RuleWalk {
   }
 
  private:
-  void cut_pieces();
   void place_initially();
   void begin_iteration(TensorId t);
   void walk_tensor(TensorId t);
@@ -97,22 +85,9 @@ class RuleWalk {
   std::string why_stale(TensorId t, const Piece& piece) const;
   std::string bytes_of(TensorId t, const Piece& piece) const;
 
-  std::span<Piece> pieces_of(TensorId t) {
-    return {pieces_.data() + piece_begin_[t.index()], pieces_.data() + piece_begin_[t.index() + 1]};
-  }
-  std::span<const Piece> pieces_of(TensorId t) const {
-    return {pieces_.data() + piece_begin_[t.index()], pieces_.data() + piece_begin_[t.index() + 1]};
-  }
-  std::span<Piece> pieces_of_action(int index);
   static bool unaccessed(const Residency& tensor, const Piece& piece) {
     return piece.resident && piece.arrived > tensor.accessed;
   }
-  bool range_is_bad(const Action& action) const {
-    const Bytes bytes = graph_.tensor(action.tensor).bytes;
-    if (bytes == Bytes(0)) return action.from != Bytes(0) || action.to != Bytes(0);
-    return action.from < Bytes(0) || action.to > bytes || action.from >= action.to;
-  }
-
   const Action& action(int index) const { return plan_.actions[static_cast<std::size_t>(index)]; }
   // A detach may be of an earlier iteration, so by the words of the file.
   std::string place_words(int index) const {
@@ -127,7 +102,7 @@ class RuleWalk {
   }
   void report_action(const char* rule, int index, const std::string& reason) {
     report(rule, behind(index), action(index).tensor, index,
-           fmt::format("{}{}: {}", action_words(graph_, action(index), behind(index)),
+           fmt::format("{}{}: {}", action_words(graph_, plan_, index, behind(index)),
                        iteration_words(iteration_), reason));
   }
   void report_access(const char* rule, TensorId t, OpId op, const std::string& does,
@@ -143,49 +118,16 @@ class RuleWalk {
   BodyTakes* takes_ = nullptr;
   int iteration_ = 0;
   std::vector<Residency> tensors_;
-  std::vector<Piece> pieces_;
-  std::vector<std::size_t> piece_begin_;
+  Pieces pieces_;
   std::set<std::tuple<std::string, int, int, int>> reported_;
   RuleFindings findings_;
 };
-
-void RuleWalk::cut_pieces() {
-  std::vector<std::pair<TensorId, Bytes>> cuts;
-  for (const Action& a : plan_.actions) {
-    if (range_is_bad(a)) continue;
-    cuts.emplace_back(a.tensor, a.from);
-    cuts.emplace_back(a.tensor, a.to);
-  }
-  std::erase_if(cuts, [&](const auto& cut) {
-    return cut.second == Bytes(0) || cut.second == graph_.tensor(cut.first).bytes;
-  });
-  std::sort(cuts.begin(), cuts.end());
-  cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
-  auto cut = cuts.begin();
-  for (std::size_t t = 0; t < tensors_.size(); ++t) {
-    piece_begin_.push_back(pieces_.size());
-    Bytes from(0);
-    for (; cut != cuts.end() && cut->first == TensorId(t); from = cut++->second)
-      pieces_.push_back({from, cut->second});
-    pieces_.push_back({from, graph_.tensors()[t].bytes});
-  }
-  piece_begin_.push_back(pieces_.size());
-}
-
-std::span<Piece> RuleWalk::pieces_of_action(int index) {
-  const std::span<Piece> all = pieces_of(action(index).tensor);
-  const auto first = std::lower_bound(all.begin(), all.end(), action(index).from,
-                                      [](const Piece& p, Bytes from) { return p.from < from; });
-  const auto last = std::lower_bound(first, all.end(), action(index).to,
-                                     [](const Piece& p, Bytes to) { return p.to < to; });
-  return {first, last + 1};
-}
 
 void RuleWalk::place_initially() {
   const std::vector<bool> in_pool = starts_in_pool(graph_, plan_);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const Tensor& tensor = graph_.tensors()[t];
-    for (Piece& p : pieces_of(TensorId(t))) {
+    for (Piece& p : pieces_.of(TensorId(t))) {
       p.resident = tensor.persistent && !in_pool[t];
       p.allocated = in_pool[t];
       p.copied = in_pool[t] ? tensors_[t].version : 0;
@@ -204,9 +146,12 @@ void RuleWalk::begin_iteration(TensorId t) {
   tensor.absent = 0;
   tensor.targets.clear();
   tensor.writer = OpId::none();
-  for (Piece& p : pieces_of(t)) {
-    p = {p.from, p.to};
-    p.resident = there;
+  for (Piece& p : pieces_.of(t)) {
+    Piece fresh;
+    fresh.from = p.from;
+    fresh.to = p.to;
+    fresh.resident = there;
+    p = fresh;
     if (!there) ++tensor.absent;
   }
 }
@@ -226,7 +171,7 @@ void RuleWalk::walk_tensor(TensorId t) {
 
 void RuleWalk::act(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
-  if (range_is_bad(action(index)))
+  if (range_is_bad(graph_, action(index)))
     return report_action("range", index,
                          fmt::format("the range must lie within the tensor's {} and not be empty",
                                      bytes_words(graph_.tensor(t).bytes.value)));
@@ -254,15 +199,18 @@ void RuleWalk::act(TensorId t, int index) {
 void RuleWalk::prefetch(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
   const Piece* resident = nullptr;
-  for (Piece& p : pieces_of_action(index)) {
-    if (p.resident) {
+  for (Piece& p : pieces_.of(action(index))) {
+    if (p.resident && !p.assumed) {
       if (!resident) resident = &p;
       continue;
     }
-    HYPER_CHECK(p.copied == tensor.version, "the checker lost the last copy of " + quoted(graph_, t));
+    HYPER_CHECK(p.assumed || p.copied == tensor.version,
+                "the checker lost the last copy of " + quoted(graph_, t));
+    if (!p.assumed) --tensor.absent;
     p.resident = true;
+    p.assumed = false;
+    p.copied = tensor.version;
     p.arrived = tensor.now;
-    --tensor.absent;
   }
   if (resident)
     report_action(
@@ -279,13 +227,13 @@ void RuleWalk::store(TensorId t, int index) {
   const Piece* absent = nullptr;
   const Piece* valid = nullptr;
   Bytes& take = takes_->store[static_cast<std::size_t>(index)];
-  for (Piece& p : pieces_of_action(index)) {
+  for (Piece& p : pieces_.of(action(index))) {
     if (!p.resident) {
       if (!absent) absent = &p;
       continue;
     }
     if (p.copied == tensor.version && !valid) valid = &p;
-    if (!p.allocated) take += p.to - p.from;
+    if (!p.allocated) take += p.bytes();
     p.allocated = true;
     p.copied = tensor.version;
     p.stored = tensor.now;
@@ -303,7 +251,7 @@ void RuleWalk::detach(TensorId t, int index) {
   const Piece* absent = nullptr;
   const Piece* unread = nullptr;
   const Piece* stale = nullptr;
-  for (Piece& p : pieces_of_action(index)) {
+  for (Piece& p : pieces_.of(action(index))) {
     if (!p.resident) {
       if (!absent) absent = &p;
     } else {
@@ -314,7 +262,7 @@ void RuleWalk::detach(TensorId t, int index) {
       if (unaccessed(tensor, p)) unread = &p;
       ++tensor.absent;
     }
-    p.resident = false;
+    p.resident = p.assumed = false;
     p.copied = tensor.version;
     p.stored = 0;
     p.detach_action = index;
@@ -341,11 +289,12 @@ void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
   Residency& tensor = tensors_[t.index()];
   if (tensor.absent > 0) {
     const Piece* absent = nullptr;
-    for (Piece& p : pieces_of(t)) {
+    for (Piece& p : pieces_.of(t)) {
       if (p.resident) continue;
       if (!absent) absent = &p;
-      if (!a.reads) takes_->op[a.op.index()] += (p.to - p.from).value;
+      if (!a.reads) takes_->op[a.op.index()] += p.bytes().value;
       p.resident = true;
+      p.assumed = a.reads;
       p.arrived = 0;
     }
     if (a.reads)
@@ -363,7 +312,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
   Residency& tensor = tensors_[t.index()];
   const Piece* stale = nullptr;
   const Piece* resident = nullptr;
-  for (Piece& p : pieces_of(t)) {
+  for (Piece& p : pieces_.of(t)) {
     if (a.reads && p.copied != tensor.version && !stale) {
       stale = &p;
       report_access("pool-read", t, a.op, "reads", why_stale(t, p) + ", and the op works on the pool");
@@ -371,9 +320,9 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
     if (a.reads) p.copied = tensor.version;
     if (!a.writes) continue;
     if (p.resident && !resident) resident = &p;
-    if (!p.allocated) takes_->op[a.op.index()] += (p.to - p.from).value;
+    if (!p.allocated) takes_->op[a.op.index()] += p.bytes().value;
     if (p.resident) ++tensor.absent;
-    p.resident = false;
+    p.resident = p.assumed = false;
     p.allocated = true;
     p.copied = tensor.version + 1;
   }
@@ -386,7 +335,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
 void RuleWalk::die(TensorId t) {
   Residency& tensor = tensors_[t.index()];
   tensor.life = Life::kDead;
-  for (const Piece& p : pieces_of(t))
+  for (const Piece& p : pieces_.of(t))
     if (p.stored > tensor.pool_read)
       report_action("store-undetached", p.store_action,
                     fmt::format("{} about to die behind {}, and nothing detaches it before", bytes_of(t, p),
@@ -397,13 +346,12 @@ void RuleWalk::die(TensorId t) {
 void RuleWalk::meet_targets(TensorId t, int iteration, OpId reader) {
   for (const Target& target : tensors_[t.index()].targets)
     if (std::pair(target.iteration, target.op) > std::pair(iteration, reader))
-      report(
-          "before-op", behind(target.action), t, target.action,
-          fmt::format(
-              "{}: before_op {}{} comes later than {}, the first reader behind it",
-              action_words(graph_, action(target.action), behind(target.action)), quoted(graph_, target.op),
-              target.iteration > iteration ? " (of the next iteration, as it isn't after after_op)" : "",
-              quoted(graph_, reader)));
+      report("before-op", behind(target.action), t, target.action,
+             fmt::format(
+                 "{}: `before_op` {}{} comes later than {}, the first reader behind it",
+                 action_words(graph_, plan_, target.action, behind(target.action)), quoted(graph_, target.op),
+                 target.iteration > iteration ? " (of the next iteration, as it isn't after after_op)" : "",
+                 quoted(graph_, reader)));
   tensors_[t.index()].targets.clear();
 }
 
@@ -415,15 +363,15 @@ void RuleWalk::meet_next_iteration(TensorId t) {
 }
 
 std::string RuleWalk::bytes_of(TensorId t, const Piece& piece) const {
-  if (pieces_of(t).size() == 1) return "it is";
+  if (pieces_.of(t).size() == 1) return "it is";
   return fmt::format("bytes [{}, {}) are", piece.from.value, piece.to.value);
 }
 
 std::string RuleWalk::why_stale(TensorId t, const Piece& piece) const {
   const OpId writer = tensors_[t.index()].writer;
-  const std::string which = pieces_of(t).size() == 1 ? "no valid pool copy"
-                                                     : fmt::format("no valid pool copy of bytes [{}, {})",
-                                                                   piece.from.value, piece.to.value);
+  const std::string which = pieces_.of(t).size() == 1 ? "no valid pool copy"
+                                                      : fmt::format("no valid pool copy of bytes [{}, {})",
+                                                                    piece.from.value, piece.to.value);
   if (piece.copied == 0 || writer.is_none()) return which + " (never stored)";
   return fmt::format("{} (written by {} since its last store)", which, quoted(graph_, writer));
 }
@@ -437,7 +385,7 @@ RuleFindings check_rules(const Graph& graph, const Plan& plan, const PlanBody& f
   for (int k = 0; k < iterations; ++k) {
     walk.iterate(k, k == 0 ? first : later);
     std::vector<unsigned char> next = walk.state();
-    if (k > 0 && next == state) break;
+    if (next == state) break;
     state = std::move(next);
   }
   return walk.finish();

@@ -354,7 +354,7 @@ std::string StuckReplay::head_words(Direction direction, int depth) {
   const OpId behind = body(transfer.iteration).behind[static_cast<std::size_t>(transfer.action)];
   if (place(transfer) >= sequence.stood)
     return behind.is_none() ? "waits for the inputs"
-                            : fmt::format("waits for {}, an op that comes later", quoted(graph_, behind));
+                            : fmt::format("waits for {}, which comes later", quoted(graph_, behind));
   if (place(transfer) == sequence.done)
     return room_words(filled_by(direction), needs(direction, transfer), 0);
   const Issued earlier = at_place(t, sequence.done);
@@ -367,7 +367,7 @@ std::string StuckReplay::head_words(Direction direction, int depth) {
 
 std::string StuckReplay::named(Issued transfer) const {
   const OpId behind = body(transfer.iteration).behind[static_cast<std::size_t>(transfer.action)];
-  return action_words(graph_, action(transfer.action), behind) +
+  return action_words(graph_, plan_, transfer.action, behind) +
          (transfer.iteration == iteration_ ? "" : fmt::format(" of iteration {}", transfer.iteration + 1));
 }
 

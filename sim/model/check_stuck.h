@@ -10,9 +10,14 @@
 // of pure writes, workspace), and HBM with the prefetches whose `after_op` is such an op; what
 // depends on the plan's own transfers doesn't count as dependent. See later_ops.h.
 //
-// O(ops x engines + accesses + actions) an iteration; iterations end early once one starts as an
-// earlier one did. Needs a plan that keeps the rules of check_rules.h. The weakness is the contract's
-// own: the charge ignores what runs and frees meanwhile, so it refuses plans that no timing sticks.
+// An op that takes nothing is charged too: the later ones may have taken the room that its prefetch or
+// its successors wait for.
+//
+// O(ops x engines + accesses + actions) an iteration; iterations end early once one ends as an
+// earlier one did. Needs a plan that keeps the rules of check_rules.h. Its weaknesses are the
+// contract's own: the charge ignores what runs and frees meanwhile, so it refuses plans that no timing
+// sticks; and it leaves out the pool bytes of stores anchored on later ops, so that an op in the pool
+// may wait for ever behind them (test/model/check_plan_property_test.cc).
 #pragma once
 
 #include <optional>

@@ -19,13 +19,15 @@ std::string bytes_words(WideBytes bytes) {
 }
 
 std::string quoted(const Graph& graph, TensorId tensor) { return '"' + graph.tensor(tensor).name + '"'; }
-std::string quoted(const Graph& graph, OpId op) { return '"' + graph.op(op).name + '"'; }
+std::string quoted(const Graph& graph, OpId op) { return "op \"" + graph.op(op).name + '"'; }
 
-std::string action_words(const Graph& graph, const Action& action, OpId behind) {
+std::string action_words(const Graph& graph, const Plan& plan, int index, OpId behind) {
+  const Action& action = plan.actions[static_cast<std::size_t>(index)];
   const bool whole = action.from == Bytes(0) && action.to == graph.tensor(action.tensor).bytes;
-  return fmt::format("{} of {}{} {}", to_string(action.kind), quoted(graph, action.tensor),
+  return fmt::format("{} of {}{} {} (actions[{}])", to_string(action.kind), quoted(graph, action.tensor),
                      whole ? "" : fmt::format(" bytes [{}, {})", action.from.value, action.to.value),
-                     behind.is_none() ? "at the iteration's start" : "behind " + quoted(graph, behind));
+                     behind.is_none() ? "at the iteration's start" : "behind " + quoted(graph, behind),
+                     index);
 }
 
 std::string iteration_words(int iteration) {

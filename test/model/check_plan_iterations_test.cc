@@ -1,4 +1,6 @@
 // A plan's body repeated: what is carried from one iteration to the next.
+#include <fmt/format.h>
+
 #include <chrono>
 
 #include "test/model/tiny.h"
@@ -102,19 +104,74 @@ TEST_CASE("a transfer that waits for ever blocks the next iteration's behind it"
   CHECK(broken.front().iteration == 1);
   CHECK(broken.front().step == OpId(2));
   INFO(broken.front().message);
-  CHECK(broken.front().message.find("queued behind the store of \"v\" behind \"d\" of iteration 1") !=
+  CHECK(broken.front().message.find(
+            "queued behind the store of \"v\" behind op \"d\" (actions[3]) of iteration 1") !=
         std::string::npos);
+}
+
+TEST_CASE("what is stuck from the third iteration on is found there") {
+  // The first iteration puts w back into the pool, the second leaves it in HBM for the third.
+  const Graph g = tiny_graph({"w weight 10 pool", "x activation 15"}, {"a writes=x", "b writes=w"});
+  const Plan plan = tiny_plan(g, {"store w after=b iteration=first", "detach w after=b iteration=first"});
+  CHECK(rules(check_tiny(g, plan, 24, 10, 2)).empty());
+  CHECK(rules(check_tiny(g, plan, 25, 10, 1000)).empty());
+  const auto broken = check_tiny(g, plan, 24, 10, 1000);
+  REQUIRE(rules(broken) == Lines{"stuck"});
+  CHECK(broken.front().iteration == 2);
+  CHECK(broken.front().step == OpId(0));
+}
+
+TEST_CASE("a hundred thousand ops and actions are checked in a blink") {
+  // A stream of 25,000 weights through 3 engines' ops: each is stored once, fetched and given up.
+  constexpr int kOps = 100'000, kWeights = 25'000;
+  GraphSpec spec;
+  spec.engines = {"compute", "comm", "host"};
+  Plan plan;
+  for (int w = 0; w < kWeights; ++w) {
+    spec.tensors.push_back({fmt::format("w{}", w), Bytes(100), TensorKind::kWeight, true, Tier::kPool});
+    spec.tensors.push_back({fmt::format("x{}", w), Bytes(10), TensorKind::kActivation, false, Tier::kHbm});
+  }
+  for (int i = 0; i < kOps; ++i) {
+    Op op;
+    op.name = fmt::format("op{}", i);
+    op.duration = Seconds(1e-6);
+    op.engine = EngineId(i % 4 == 3 ? 1 + i / 4 % 2 : 0);
+    const int w = i / 4;
+    op.reads = {TensorId(2 * w)};
+    if (i % 4 == 0) op.writes = {TensorId(2 * w + 1)};
+    if (i % 4 > 0) op.reads.emplace_back(2 * w + 1);
+    if (i >= 4) op.after = {OpId(i - 4)};
+    spec.ops.push_back(op);
+    const auto piece = [&](ActionKind kind, int after, int from, int to) {
+      plan.actions.push_back(
+          {kind, TensorId(2 * w), OpId(after), OpId::none(), Bytes(from), Bytes(to), IterationScope::kEvery});
+    };
+    if (i % 4 == 0) {
+      piece(ActionKind::kPrefetch, i - 1, 0, 50);
+      piece(ActionKind::kPrefetch, i - 1, 50, 100);
+    }
+    if (i % 4 == 3) {
+      piece(ActionKind::kDetach, i, 0, 50);
+      piece(ActionKind::kDetach, i, 50, 100);
+    }
+  }
+  const Graph g = build_graph(std::move(spec));
+  REQUIRE(plan.actions.size() == kOps);
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(check_plan(g, plan, {Bytes(100'000'000), Bytes(100'000'000)}, 1000).empty());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  INFO(took.count() << " s");
+  CHECK(took.count() < 5.0);  // 0.1 s for the three iterations that differ
 }
 
 TEST_CASE("many iterations cost as little as a few") {
   Lines tensors, ops, actions, pool;
   for (int i = 0; i < 500; ++i) {
-    const std::string n = std::to_string(i);
-    tensors.push_back("w" + n + " weight 10");
-    ops.push_back("o" + n + " reads=w" + n);
-    pool.push_back("w" + n);
-    actions.push_back("prefetch w" + n + (i == 0 ? "" : " after=o" + std::to_string(i - 1)));
-    actions.push_back("detach w" + n + " after=o" + n);
+    tensors.push_back(fmt::format("w{} weight 10", i));
+    ops.push_back(fmt::format("o{0} reads=w{0}", i));
+    pool.push_back(fmt::format("w{}", i));
+    actions.push_back(fmt::format("prefetch w{}{}", i, i == 0 ? "" : fmt::format(" after=o{}", i - 1)));
+    actions.push_back(fmt::format("detach w{0} after=o{0}", i));
   }
   const Graph g = tiny_graph(tensors, ops);
   const Plan plan = tiny_plan(g, actions, pool);

@@ -1,4 +1,6 @@
 // One tiny case a rule: the plan that keeps it, and its neighbour that breaks it.
+#include <fmt/format.h>
+
 #include "test/model/tiny.h"
 #include "test/support/catch.h"
 
@@ -73,7 +75,7 @@ TEST_CASE("prefetching what is in HBM is an error") {
   const Graph g = gaps();
   const auto found = broken(g, tiny_plan(g, {"store w", "prefetch w after=b"}));
   CHECK(rules(found) == one("prefetch-resident"));
-  CHECK(says(found, {"prefetch of \"w\" behind \"b\"", "in HBM already"}));
+  CHECK(says(found, {"prefetch of \"w\" behind op \"b\"", "in HBM already"}));
   CHECK(found.front().step == OpId(1));
   CHECK(found.front().tensor == TensorId(0));
   CHECK(found.front().action == 1);
@@ -93,7 +95,7 @@ TEST_CASE("prefetching without a valid pool copy is an error") {
   CHECK(rules(never) == one("prefetch-resident"));
   CHECK(says(never, {"no valid pool copy", "never stored"}));
   const auto stale = broken(g, tiny_plan(g, {"store w", "prefetch w after=a"}));
-  CHECK(says(stale, {"no valid pool copy", "written by \"a\""}));
+  CHECK(says(stale, {"no valid pool copy", "written by op \"a\""}));
 }
 
 TEST_CASE("what follows from a broken rule is not reported again") {
@@ -107,7 +109,7 @@ TEST_CASE("actions on what is not born yet are errors") {
   for (const char* kind : {"prefetch", "store", "detach"}) {
     const auto found = broken(g, tiny_plan(g, {std::string(kind) + " x after=z"}));
     CHECK(rules(found) == one("unborn"));
-    CHECK(says(found, {kind, "\"x\"", "behind \"z\"", "first write is \"a\""}));
+    CHECK(says(found, {kind, "\"x\"", "behind op \"z\"", "first write is op \"a\""}));
   }
   CHECK(broken(g, tiny_plan(g, {"store x after=a", "detach x after=b", "prefetch x after=b"})).empty());
 }
@@ -138,7 +140,7 @@ TEST_CASE("storing what is not in HBM is an error") {
   const auto found = broken(
       g, tiny_plan(g, {"store x after=a", "detach x after=a", "store x after=b", "prefetch x after=c"}));
   CHECK(rules(found) == one("store-absent"));
-  CHECK(says(found, {"store of \"x\" behind \"b\"", "not in HBM", "\"a\""}));
+  CHECK(says(found, {"store of \"x\" behind op \"b\"", "not in HBM", "\"a\""}));
   CHECK(rules(broken(g, tiny_plan(g, {"store w", "prefetch w"}, {"w"}))) == one("store-absent"));
 }
 
@@ -159,7 +161,7 @@ TEST_CASE("storing what is about to die undetached is an error") {
   const Graph g = gaps();
   const auto found = broken(g, tiny_plan(g, {"store x after=a"}));
   CHECK(rules(found) == one("store-undetached"));
-  CHECK(says(found, {"store of \"x\" behind \"a\"", "die behind \"d\""}));
+  CHECK(says(found, {"store of \"x\" behind op \"a\"", "die behind op \"d\""}));
   CHECK(broken(g, tiny_plan(g, {"store w after=a"})).empty());  // persistent: it doesn't die
 }
 
@@ -178,7 +180,8 @@ TEST_CASE("a detach without a valid pool copy would lose the last one") {
   const auto stale = broken(g, tiny_plan(g, {"store w3 after=a", "detach w3 after=mlp.5"}));
   CHECK(rules(stale) == one("detach-last-copy"));
   CHECK(stale.front().message ==
-        "detach of \"w3\" behind \"mlp.5\": no valid pool copy (written by \"opt.3\" since its last store), "
+        "detach of \"w3\" behind op \"mlp.5\" (actions[1]): no valid pool copy (written by op \"opt.3\" "
+        "since its last store), "
         "its last "
         "copy would be lost");
 }
@@ -196,7 +199,7 @@ TEST_CASE("detaching what nothing accessed since its prefetch is an error") {
   CHECK(broken(g, tiny_plan(g, {"prefetch w", "detach w after=b"}, {"w"})).empty());
   const auto found = broken(g, tiny_plan(g, {"prefetch w", "detach w after=a", "prefetch w after=a"}, {"w"}));
   CHECK(rules(found) == one("detach-unaccessed"));
-  CHECK(says(found, {"detach of \"w\" behind \"a\""}));
+  CHECK(says(found, {"detach of \"w\" behind op \"a\""}));
   // What started in HBM was not prefetched.
   CHECK(broken(g, tiny_plan(g, {"store w", "detach w after=a", "prefetch w after=a"})).empty());
 }
@@ -210,13 +213,13 @@ TEST_CASE("a reader needs all its bytes") {
   const Graph g = gaps();
   CHECK(broken(g, tiny_plan(g, {"prefetch w"}, {"w"})).empty());
   const auto found = broken(g, tiny_plan(g, {"prefetch w after=a"}, {"w"}));
-  CHECK(rules(found) == Lines{"read-absent", "prefetch-resident"});
+  CHECK(rules(found) == one("read-absent"));
   CHECK(says(found, {"\"a\" reads \"w\"", "no prefetch"}));
   CHECK(found.front().step == OpId(0));
   CHECK(found.front().tensor == TensorId(0));
   const auto gone = broken(g, tiny_plan(g, {"store x after=a", "detach x after=b"}));
   CHECK(rules(gone) == one("read-absent"));
-  CHECK(says(gone, {"\"d\" reads \"x\"", "detach behind \"b\""}));
+  CHECK(says(gone, {"\"d\" reads \"x\"", "detach behind op \"b\""}));
   const auto half = broken(g, tiny_plan(g, {"prefetch w range=0:4"}, {"w"}));
   CHECK(rules(half) == one("read-absent"));
   CHECK(says(half, {"bytes [4, 10)"}));
@@ -249,7 +252,7 @@ TEST_CASE("before_op is not later than the first reader") {
   CHECK(with("c").empty());
   const auto found = with("d");
   CHECK(rules(found) == one("before-op"));
-  CHECK(says(found, {"prefetch of \"w\" behind \"a\"", "before_op \"d\"", "\"c\""}));
+  CHECK(says(found, {"prefetch of \"w\" behind op \"a\"", "`before_op` op \"d\"", "\"c\""}));
   // Not after after_op: the next iteration's, and "c" of this one reads it first.
   CHECK(rules(with("a")) == one("before-op"));
 }
@@ -302,7 +305,7 @@ TEST_CASE("a pool op reads a valid pool copy") {
   CHECK(broken(g, tiny_plan(g, {"store w after=a"})).empty());
   const auto found = broken(g, tiny_plan(g, {"store w"}));
   CHECK(rules(found) == one("pool-read"));
-  CHECK(says(found, {"\"b\" reads \"w\"", "written by \"a\""}));
+  CHECK(says(found, {"\"b\" reads \"w\"", "written by op \"a\""}));
   CHECK(rules(broken(g, tiny_plan(g, {}))) == one("pool-read"));
 }
 
@@ -350,7 +353,7 @@ TEST_CASE("an order keeps the trace's dependencies") {
   CHECK(with({1, 3, 0, 4, 2}).empty());
   const auto found = with({2, 0, 1, 3, 4});
   CHECK(rules(found) == one("order"));
-  CHECK(says(found, {"\"c\" before \"a\"", "\"x\""}));
+  CHECK(says(found, {"op \"c\" before op \"a\"", "\"x\""}));
   CHECK(found.front().step == OpId(2));
   CHECK(rules(with({0, 4, 1, 2, 3})) == one("order"));             // e runs after b
   CHECK(rules(with({0, 0, 1, 2, 3})) == Lines{"order", "order"});  // a twice, e never
@@ -374,8 +377,8 @@ TEST_CASE("the given order is the program order") {
 TEST_CASE("a long list of broken rules is cut with a count of the rest") {
   Lines tensors, actions;
   for (int i = 0; i < 150; ++i) {
-    tensors.push_back("w" + std::to_string(i) + " weight 1");
-    actions.push_back("prefetch w" + std::to_string(i));
+    tensors.push_back(fmt::format("w{} weight 1", i));
+    actions.push_back(fmt::format("prefetch w{}", i));
   }
   const Graph g = tiny_graph(tensors, {"a"});
   const auto found = broken(g, tiny_plan(g, actions));

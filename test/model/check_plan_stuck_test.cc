@@ -1,4 +1,6 @@
 // Could the plan get stuck? Tiny cases around the byte where the answer changes.
+#include <fmt/format.h>
+
 #include "test/model/tiny.h"
 #include "test/support/catch.h"
 
@@ -78,7 +80,7 @@ TEST_CASE("an op waits for a prefetch that finds no room") {
   CHECK(found.front().step == OpId(1));
   CHECK(found.front().action == 0);
   CHECK(has(found.front().message,
-            "\"b\" can't start, nothing more can move: it waits for the prefetch of \"w\" behind \"a\""));
+            "\"b\" can't start, nothing more can move: it waits for the prefetch of \"w\" behind op \"a\""));
   CHECK(has(found.front().message, "1 B short; largest residents: \"v\" 20 B"));
 }
 
@@ -89,8 +91,10 @@ TEST_CASE("a head that can't go blocks those behind it") {
   CHECK(fits(g, tiny_plan(g, {"prefetch w1 after=a", "prefetch w0 after=c"}), 20, 20));
   const std::string text = message(g, tiny_plan(g, {"prefetch w0 after=c", "prefetch w1 after=a"}), 20, 20);
   CHECK(has(text, "\"b\" can't start"));
-  CHECK(has(text, "the prefetch of \"w1\" behind \"a\", queued behind the prefetch of \"w0\" behind \"c\""));
-  CHECK(has(text, "waits for \"c\", an op that comes later"));
+  CHECK(has(text,
+            "the prefetch of \"w1\" behind op \"a\" (actions[1]), queued behind the prefetch of \"w0\" "
+            "behind op \"c\""));
+  CHECK(has(text, "waits for op \"c\", which comes later"));
 }
 
 TEST_CASE("a head without room blocks those behind it, though they would fit") {
@@ -116,7 +120,7 @@ TEST_CASE("a writer waits for an earlier store, a reader does not") {
   CHECK(fits(write, tiny_plan(write, {"store v after=a"}), 10, 10));
   const std::string text = message(write, tiny_plan(write, {"store v after=a"}), 10, 9);
   CHECK(has(text, "\"b\" can't start"));
-  CHECK(has(text, "it waits for the store of \"v\" behind \"a\", which needs 10 B of pool"));
+  CHECK(has(text, "it waits for the store of \"v\" behind op \"a\" (actions[0]), which needs 10 B of pool"));
   CHECK(has(text, "10 B of pool but 9 B of 9 B are free, 1 B short"));
 }
 
@@ -241,6 +245,24 @@ TEST_CASE("dependence of later ops is transitive, through data, after and engine
   CHECK(has(text, "80 B of HBM, and 60 B for later ops"));
 }
 
+TEST_CASE("an op that depends on a dependent one on a third engine is no charge") {
+  // x (10) is dead before d takes z (40): b reads it, and d runs after b.
+  const Graph g = tiny_graph({"x activation 10", "z activation 40"},
+                             {"a writes=x", "b reads=x engine=comm", "d writes=z engine=third after=b"});
+  CHECK(fits(g, tiny_plan(g, {}), 40, 0));
+  CHECK_FALSE(fits(g, tiny_plan(g, {}), 39, 0));
+}
+
+TEST_CASE("an op that takes nothing is charged all the same") {
+  // b may take y before a's weight comes, and y lives until c, which runs after a.
+  const Graph g = tiny_graph({"w weight 10 pool", "y activation 20"},
+                             {"a reads=w", "b writes=y engine=comm", "c reads=y"});
+  CHECK(fits(g, tiny_plan(g, {"prefetch w"}), 30, 10));
+  const std::string text = message(g, tiny_plan(g, {"prefetch w", "detach w after=a"}), 29, 10);
+  CHECK(has(text, "\"a\" can't start"));
+  CHECK(has(text, "needs 0 B of HBM, and 20 B for later ops"));
+}
+
 TEST_CASE("the charge counts workspace and missing bytes of pure writes, in the op's tier") {
   const Graph g = tiny_graph({"w weight 20 pool", "x activation 10"},
                              {"a writes=x", "b writes=w workspace=5 engine=comm"});
@@ -282,10 +304,9 @@ TEST_CASE("charges are made with each iteration's own missing bytes and prefetch
 TEST_CASE("sums of the largest sizes don't overflow") {
   Lines tensors, ops;
   for (int i = 0; i < 5; ++i) {
-    const std::string n = std::to_string(i);
-    tensors.push_back("x" + n + " activation " + std::to_string(kMaxBytes));
-    ops.push_back("a" + n + " writes=x" + n + (i % 2 ? " engine=comm" : "") +
-                  " workspace=" + std::to_string(kMaxBytes));
+    tensors.push_back(fmt::format("x{} activation {}", i, kMaxBytes));
+    ops.push_back(
+        fmt::format("a{0} writes=x{0}{1} workspace={2}", i, i % 2 ? " engine=comm" : "", kMaxBytes));
   }
   const Graph g = tiny_graph(tensors, ops);
   const auto found = check_tiny(g, tiny_plan(g, {}), kMaxBytes, kMaxBytes);
