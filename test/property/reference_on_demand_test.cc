@@ -1,9 +1,7 @@
 // Reactive swapping in the reference, step by step by hand, in microseconds. The toy's links move
 // 1 B/us in and 0.5 B/us out: a weight of 10 B loads in 10 us and is stored in 20.
 #include "sim/model/check.h"
-#include "test/support/catch.h"
-#include "test/support/reference_replay.h"
-#include "test/support/toy.h"
+#include "test/property/by_hand.h"
 
 using namespace hyperoffload;
 
@@ -14,15 +12,6 @@ constexpr double kLoad = 10, kStore = 20;  // us, of 10 B
 ReferenceResult run(const Toy& toy, int iterations = 1, Evict evict = Evict::kLru) {
   const Graph graph = toy.graph();
   return reference_on_demand(graph, toy.hardware, iterations, evict);
-}
-Approx us(double microseconds) { return Approx(microseconds * 1e-6).epsilon(1e-12).margin(1e-18); }
-double start_of(const ReferenceResult& r, OpId op, int iteration = 0) {
-  for (const ReferenceOp& o : r.ops)
-    if (o.op == op && o.iteration == iteration) return static_cast<double>(o.start);
-  return -1;
-}
-double iteration_time(const ReferenceResult& r, std::size_t k) {
-  return static_cast<double>(r.iteration_end[k] - r.iteration_start[k]);
 }
 
 }  // namespace
