@@ -28,6 +28,8 @@ std::string scaled(double value, double step, const std::array<const char*, n>& 
 
 }  // namespace
 
+std::string human_number(double value) { return std::isfinite(value) ? digits(value) : "-"; }
+
 std::string human_time(Seconds time) {
   if (!std::isfinite(time.value)) return "-";
   if (std::abs(time.value) < 1e-12) return "0 s";
@@ -51,6 +53,6 @@ std::string human_percent(double share) {
   return fmt::format("{:.{}f} %", percent, size < 0.0995 ? 3 : size < 9.995 ? 2 : 1);
 }
 
-std::string human_factor(double factor) { return digits(factor) + "x"; }
+std::string human_factor(double factor) { return std::isfinite(factor) ? digits(factor) + "x" : "-"; }
 
 }  // namespace hyperoffload

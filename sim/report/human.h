@@ -8,6 +8,7 @@
 
 namespace hyperoffload {
 
+std::string human_number(double value);       // "12.34", "23450"
 std::string human_time(Seconds time);         // "12.34 ms"; below 1e-12 s "0 s"
 std::string human_bytes(Bytes bytes);         // "47.10 GiB", "1000 B"
 std::string human_rate(BytesPerSecond rate);  // "153.2 GB/s"

@@ -112,7 +112,7 @@ Result summarize(const RunOutcome& run) {
   result.trace = run.graph.name();
   result.hardware = run.hardware.name;
   result.policy = run.policy;
-  result.iterations = run.iterations;
+  result.iterations = run.record ? run.record->iterations : run.iterations;
   result.fits = run.fits;
   result.reason = run.reason;
   result.hbm_capacity = run.hardware.hbm_capacity;

@@ -21,7 +21,7 @@ struct RunOutcome {
   const Graph& graph;
   const Hardware& hardware;  // with the HBM capacity of this run
   std::string policy{};      // as the user named it: "on_demand:evict=oldest"
-  int iterations = 1;
+  int iterations = 1;        // that were asked for; a record says how many it has
 
   bool fits = true;
   std::string reason{};  // when it doesn't fit, or could not run

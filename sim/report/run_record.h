@@ -22,21 +22,21 @@ struct OpRecord {
   Seconds resident;  // all it reads is resident, earlier actions are done (>= ready)
   Seconds start;     // room was there too (>= resident)
   Seconds end;
-  Seconds alone;             // its duration with nothing else using HBM (end - start >= alone)
-  TensorId waited_for;       // the tensor that was last to become resident; none if no wait
-  int waited_transfer = -1;  // index into NpuRecord::transfers of the transfer it waited for, or -1
+  Seconds alone;     // its duration with nothing else using HBM (end - start >= alone)
+  TensorId waited_for;      // the tensor that was last to become resident; none if no wait
+  int waited_transfer = -1; // index into NpuRecord::transfers of the transfer it waited for, or -1
 };
 
 struct TransferRecord {
   Direction direction = Direction::kPoolToHbm;
-  int iteration = 0;  // of the plan's body it belongs to, or in which a policy issued it
+  int iteration = 0;      // of the plan's body it belongs to, or in which a policy issued it
   TensorId tensor;
-  Bytes from, to;      // half-open byte range
-  Seconds queued;      // at the head of its queue, its anchor done: could start but for room
-  Seconds start;       // room was there: its bytes are taken
-  Seconds flow_start;  // start + latency: the bandwidth part begins
-  Seconds end;         // also when that lies behind the last op's end: the end it would have
-  int action = -1;     // index into Plan::actions, or -1
+  Bytes from, to;         // half-open byte range
+  Seconds queued;         // at the head of its queue, its anchor done: could start but for room
+  Seconds start;          // room was there: its bytes are taken
+  Seconds flow_start;     // start + latency: the bandwidth part begins
+  Seconds end;            // also where it lies behind the last op's end: the end it would have
+  int action = -1;        // index into Plan::actions, or -1
   Bytes bytes() const { return to - from; }
 };
 
@@ -58,9 +58,9 @@ struct NpuRecord {
 
 struct RunRecord {
   int iterations = 1;
-  bool full = false;  // ops, transfers and memory of all iterations are kept
+  bool full = false;             // ops, transfers and memory of all iterations are kept
   std::vector<NpuRecord> npus;
-  Bytes pool_peak;  // of the whole pool, before the last op's end
+  Bytes pool_peak;               // of the whole pool, before the last op's end
 };
 
 }  // namespace hyperoffload

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "sim/report/human.h"
 
@@ -21,6 +22,20 @@ std::string printable(std::string text) {
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
   return text;
+}
+
+// The one rate that all results of a table are shown in; null: none of them has one.
+struct Rate {
+  const char* heading;
+  std::optional<double> Throughput::*value;
+};
+std::optional<Rate> common_rate(const std::vector<Result>& results) {
+  for (const Rate& rate :
+       {Rate{"tokens/s", &Throughput::tokens_per_s}, Rate{"samples/s", &Throughput::samples_per_s}})
+    if (std::any_of(results.begin(), results.end(),
+                    [&](const Result& r) { return (r.throughput.*rate.value).has_value(); }))
+      return rate;
+  return std::nullopt;
 }
 
 std::vector<std::string> cells(const Result& r) {
@@ -83,6 +98,13 @@ std::string results_table(const std::vector<Result>& results, const TableOptions
   std::vector<std::vector<std::string>> rows = {
       {"policy", "fits", "time", "slowdown", "stall", "peak HBM", "moved in", "moved out"}};
   for (const Result& r : results) rows.push_back(cells(r));
+  if (const auto rate = common_rate(results)) {
+    rows[0].push_back(rate->heading);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const std::optional<double>& value = results[i].throughput.*rate->value;
+      rows[i + 1].push_back(value ? human_number(*value) : "-");
+    }
+  }
   std::vector<std::size_t> widths(rows[0].size());
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], code_points(row[i]));
@@ -94,17 +116,20 @@ std::string results_table(const std::vector<Result>& results, const TableOptions
   std::string out;
   if (one_caption) out += caption(with_ideal == results.end() ? results[0] : *with_ideal) + "\n";
   out += row_text(rows[0], widths) + "\n";
+  const std::string indent(widths[0] + kGap, ' ');
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Result& r = results[i];
     out += coloured(row_text(rows[i + 1], widths), r, options.colour) + "\n";
-    if (!r.reason.empty()) out += std::string(widths[0] + kGap, ' ') + printable(r.reason) + "\n";
-    if (!one_caption) out += std::string(widths[0] + kGap, ' ') + caption(r) + "\n";
+    if (!r.reason.empty()) out += indent + printable(r.reason) + "\n";
+    if (one_caption) continue;
+    out += indent + caption(r) + "\n";
+    if (r.bound) out += indent + bound_line(*r.bound);
   }
+  if (!one_caption) return out;
+  const Result* bounded = nullptr;  // of one trace and machine: the tighter of what was worked out
   for (const Result& r : results)
-    if (r.bound) {
-      out += bound_line(*r.bound);
-      if (one_caption) break;  // the bound is one of trace and machine
-    }
+    if (r.bound && (!bounded || (is_tight(*r.bound) && !is_tight(*bounded->bound)))) bounded = &r;
+  if (bounded) out += bound_line(*bounded->bound);
   return out;
 }
 

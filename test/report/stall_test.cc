@@ -1,5 +1,8 @@
 #include "sim/report/stall.h"
 
+#include <algorithm>
+#include <random>
+
 #include "test/report/toy_run.h"
 #include "test/support/catch.h"
 
@@ -214,6 +217,50 @@ TEST_CASE("Percentiles show the tail: the 99th of 200 ops is the third largest s
   check_us(report.per_op.max, 50);
   check_us(report.per_op.p99, 30);
   CHECK(report.per_op.stalled_ops == 3);
+}
+
+TEST_CASE("On random runs of several engines the shares are never negative and nothing is left over") {
+  std::mt19937_64 random(11);
+  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<std::uint64_t>(n)); };
+  for (int round = 0; round < 200; ++round) {
+    GraphSpec spec;
+    spec.engines = {"compute", "comm", "host"};
+    const int count = 2 + below(30);
+    for (int i = 0; i < count; ++i) {
+      Op op;
+      op.name = "op" + std::to_string(i);
+      op.duration = us(10);
+      op.engine = EngineId(below(3));
+      for (int d = 0; i > 0 && d < below(3); ++d) op.after.push_back(OpId(below(i)));
+      spec.ops.push_back(op);
+    }
+    const Graph graph = build_graph(std::move(spec));
+
+    // Every op starts when what it follows is done, plus random delays; once with, once without.
+    std::vector<OpRecord> ops;
+    std::vector<double> end(static_cast<std::size_t>(count)), ideal_end(end);
+    double engine[3] = {}, ideal_engine[3] = {}, ideal = 0;
+    for (int i = 0; i < count; ++i) {
+      const auto e = graph.op(OpId(i)).engine.index();
+      double ready = engine[e], ideal_ready = ideal_engine[e];
+      for (OpId dep : graph.cross_engine_deps(OpId(i))) {
+        ready = std::max(ready, end[dep.index()]);
+        ideal_ready = std::max(ideal_ready, ideal_end[dep.index()]);
+      }
+      const double resident = ready + below(2) * below(20), start = resident + below(2) * below(20);
+      engine[e] = end[static_cast<std::size_t>(i)] = start + 10 + below(2) * below(20);
+      ideal_engine[e] = ideal_end[static_cast<std::size_t>(i)] = ideal_ready + 10;
+      ideal = std::max(ideal, ideal_ready + 10);
+      ops.push_back(op_record(i, ready, resident, start, end[static_cast<std::size_t>(i)]));
+    }
+    std::stable_sort(ops.begin(), ops.end(),
+                     [](const OpRecord& a, const OpRecord& b) { return a.start < b.start; });
+    const StallReport report = attribute(graph, one_pass(std::move(ops)), us(ideal));
+    CHECK(report.causes.late_transfer >= Seconds(0));
+    CHECK(report.causes.no_room >= Seconds(0));
+    CHECK(report.causes.hbm_contention >= Seconds(0));
+    check_us(report.causes.other, 0);
+  }
 }
 
 }  // namespace hyperoffload

@@ -61,6 +61,25 @@ TEST_CASE("A row has the policy, whether it fits, times, peak and bytes moved, u
                                           "GiB", "100.0", "GiB", "0", "B"});
 }
 
+TEST_CASE("A rate that the trace's phase is measured in has its column") {
+  Result decode = run("graph", 1.25);
+  decode.throughput.tokens_per_s = 1234.5;
+  const auto lines = lines_of(results_table({decode, run("on_demand", 3)}));
+  CHECK(has(lines[1], "tokens/s"));
+  CHECK(has(lines[2], human_number(1234.5)));
+  CHECK(lines[3].back() == '-');
+  CHECK_FALSE(has(results_table({run("graph", 1)}), "tokens/s"));
+}
+
+TEST_CASE("Of several bounds of one machine the table shows the tighter one") {
+  Result cheap = run("resident", 1), tight = run("graph", 1.1);
+  cheap.bound = Bound{Bytes(1024), Seconds(0), "window", "program"};
+  tight.bound = Bound{Bytes(2048), Seconds(0), "lp", "program"};
+  const std::string text = results_table({cheap, tight});
+  CHECK(has(text, "bound (lp"));
+  CHECK_FALSE(has(text, "bound (window"));
+}
+
 TEST_CASE("What doesn't fit shows dashes and its reason below") {
   const auto lines = lines_of(results_table({run("on_demand", 3), sample_failure()}));
   const auto row =
