@@ -1,75 +1,133 @@
-// Grouped-query attention (multi-head and multi-query are its two ends) and what its cache keeps.
+// Grouped-query attention; multi-head and multi-query are its two ends.
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "sim/workload/kv_cache.h"
 #include "sim/workload/program_builder.h"
 
 namespace hyperoffload {
+namespace {
 
-std::int64_t attended_pairs(std::int64_t new_tokens, std::int64_t cached, std::int64_t window, bool chunked) {
-  // Sum over positions p = cached .. cached + new_tokens - 1 of the keys that p sees.
-  const auto triangle = [](std::int64_t n) { return n * (n + 1) / 2; };  // 1 + 2 + ... + n
-  const auto up_to = [&](std::int64_t positions) {                       // positions 0 .. positions - 1
-    if (window <= 0) return triangle(positions);
-    if (chunked) return positions / window * triangle(window) + triangle(positions % window);
-    const std::int64_t rising = std::min(positions, window);
-    return triangle(rising) + (positions - rising) * window;
-  };
-  return up_to(cached + new_tokens) - up_to(cached);
-}
-
-std::int64_t kept_tokens(std::int64_t capacity, const AttentionSpec& attention) {
-  return attention.window > 0 ? std::min(capacity, attention.window) : capacity;
-}
-
-Bytes kv_bytes_per_token(const LayerSpec& layer, DataType type, const RankPlace& place) {
-  if (const auto* a = std::get_if<AttentionSpec>(&layer.mixer)) {
-    const std::int64_t heads = shared_share(a->kv_heads, place.tp, place.tp_rank).count();
-    return bytes_of(heads * (a->head_dim + a->v_head_dim), type);
-  }
-  return Bytes(0);
-}
-
-Bytes state_bytes_per_sample(const LayerSpec&, DataType, const RankPlace&) { return Bytes(0); }
-
-int attention_kernels(ProgramBuilder& b, const AttentionSpec& a, int in) {
+// What one group of tokens attends over: what it has just computed, or the cache.
+void attend(ProgramBuilder& b, const AttentionSpec& a, const TokenGroup& group, const std::string& suffix,
+            std::int64_t layer, std::vector<int> qkv, int o, double share) {
   const ProgramContext& c = b.context;
-  const Pass& pass = c.pass;
-  const std::int64_t tokens = pass.tokens();
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
   const std::int64_t kv_heads = shared_share(a.kv_heads, c.place.tp, c.place.tp_rank).count();
+  const Bytes token = bytes_of(kv_heads * (a.head_dim + a.v_head_dim), c.spec.kv());
+  const std::int64_t kept = kept_tokens(group.capacity, a.window);
+  GroupCache cache(b, group, "", token, kept, layer);
 
-  const int q = b.activation("q", tokens * heads * a.head_dim);
-  const int k = b.activation("k", tokens * kv_heads * a.head_dim);
-  const int v = b.activation("v", tokens * kv_heads * a.v_head_dim);
-  b.matmul("qkv", "qkv", tokens, in, {q, k, v}, {"q_proj", "k_proj", "v_proj"});
+  const auto part = [&](int value) {
+    return Bytes(static_cast<std::int64_t>(static_cast<double>(b.bytes(value).value) * share));
+  };
+  Kernel& append = b.kernel("kv_append", "kv_append" + suffix, {qkv[1], qkv[2]}, {});
+  append.state_writes = cache.written();
+  append.state_reads = cache.updated();
+  append.hbm_bytes =
+      part(qkv[1]) + part(qkv[2]) + Bytes(cache.token_bytes().value * std::min(group.new_tokens, kept));
+
+  const std::int64_t top_k = group.new_tokens == 1 ? c.spec.sparse.top_k : 0;
+  const std::int64_t window = top_k > 0 && (a.window == 0 || top_k < a.window) ? top_k : a.window;
+  const double pairs = static_cast<double>(group.sequences) *
+                       static_cast<double>(attended_pairs(group.new_tokens, group.cached, window, a.chunked));
+  const double flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
+  std::vector<std::string> weights;
+  if (a.sinks) weights.push_back("sinks");
+  const bool from_cache = group.cached > 0;
+  std::vector<int> reads = from_cache ? std::vector<int>{qkv[0]} : qkv;
+  if (!suffix.empty()) reads.push_back(o);  // the groups before have written their part of it
+  Kernel& core = b.kernel("attention", "attention" + suffix, reads, {o}, weights);
+  core.flops = flops;
+  core.hbm_bytes = part(qkv[0]) + part(o) + (a.sinks ? b.weight_bytes("sinks") : Bytes(0));
+  if (from_cache) {
+    core.state_reads = top_k > 0 ? cache.selected(top_k, c.spec.sparse, c.pass.index) : cache.read();
+    const std::int64_t read =
+        window > 0 ? std::min(cache.visible(), a.chunked ? cache.visible() : window + group.new_tokens - 1)
+                   : cache.visible();
+    core.hbm_bytes += Bytes(cache.token_bytes().value * std::min(read, cache.visible()));
+  } else {
+    core.hbm_bytes += part(qkv[1]) + part(qkv[2]);
+  }
+}
+
+}  // namespace
+
+int attention_kernels(ProgramBuilder& b, const AttentionSpec& a, std::int64_t layer, int resting) {
+  const ProgramContext& c = b.context;
+  const std::int64_t tokens = c.tokens();
+  const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
+  const std::int64_t kv_heads = shared_share(a.kv_heads, c.place.tp, c.place.tp_rank).count();
+  const int in = b.enter_split("attn_in", resting);
+
+  int q = b.activation("q", tokens * heads * a.head_dim);
+  int k = b.activation("k", tokens * kv_heads * a.head_dim);
+  int v = b.activation("v", tokens * kv_heads * a.v_head_dim);
+  std::vector<int> outs{q, k};
+  std::vector<std::string> weights{"q_proj", "k_proj"};
+  if (!a.k_eq_v) {
+    outs.push_back(v);
+    weights.push_back("v_proj");
+  }
+  int gate = -1;
+  if (a.output_gate) outs.push_back(gate = b.activation("gate", tokens * heads * a.head_dim));
+  if (a.head_gate) {
+    outs.push_back(gate = b.activation("gate", tokens * heads));
+    weights.push_back("head_gate");
+  }
+  b.matmul("qkv", "qkv", tokens, in, outs, weights);
+  if (a.k_eq_v) b.kernel("qk_norm", "v_norm", {k}, {v}, {}, {k});
+
+  if (a.qk_norm != QkNorm::kNone) {
+    const int qn = b.value("q_normed", b.bytes(q)), kn = b.value("k_normed", b.bytes(k));
+    std::vector<std::string> norms;
+    if (a.qk_norm != QkNorm::kUnweighted) norms = {"q_norm", "k_norm"};
+    b.kernel("qk_norm", "qk_norm", {q, k}, {qn, kn}, norms, {q, k});
+    q = qn;
+    k = kn;
+  }
   if (a.rope) b.kernel("rope", "rope", {q, k}, {q, k});
 
-  // The cache: a whole prefill fills it and attends over what it has just computed; later tokens are
-  // appended and attend over the cache.
-  const std::int64_t seen = std::min(pass.cached + pass.new_tokens, kept_tokens(pass.capacity, a));
-  const Bytes token_bytes = bytes_of(kv_heads * (a.head_dim + a.v_head_dim), c.spec.kv());
-  const Bytes kept_new =
-      Bytes(token_bytes.value * pass.sequences * std::min(pass.new_tokens, kept_tokens(pass.capacity, a)));
-  const int cache = b.state("kv", Bytes(token_bytes.value * pass.sequences * kept_tokens(pass.capacity, a)));
-  Kernel& append = b.kernel("kv_append", "kv_append", {k, v}, {});
-  append.state_writes = {cache};
-  if (pass.cached > 0) append.state_reads = {cache};
-  append.hbm_bytes = b.bytes(k) + b.bytes(v) + kept_new;
-
-  const double pairs = static_cast<double>(pass.sequences) *
-                       static_cast<double>(attended_pairs(pass.new_tokens, pass.cached, a.window, a.chunked));
-  const double flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
   const int o = b.activation("attn", tokens * heads * a.v_head_dim);
-  if (pass.cached > 0) {
-    Kernel& core = b.kernel("attention", "attention", {q}, {o}, {}, flops);
-    core.state_reads = {cache};
-    core.hbm_bytes += Bytes(token_bytes.value * pass.sequences * seen);
+  if (c.pass.training()) {
+    const std::int64_t cp = c.place.cp;
+    if (cp > 1) {  // the keys and values of the other ranks' tokens
+      const int ka = b.value("k_all", Bytes(b.bytes(k).value * cp)),
+                va = b.value("v_all", Bytes(b.bytes(v).value * cp));
+      Kernel& g = b.kernel("all-gather", "kv_all_gather", {k, v}, {ka, va});
+      g.collective = Collective{"all-gather", b.bytes(ka) + b.bytes(va), "cp"};
+      g.backward_collective = Collective{"reduce-scatter", b.bytes(ka) + b.bytes(va), "cp"};
+      k = ka;
+      v = va;
+    }
+    const TokenGroup& group = c.pass.groups.front();
+    const double pairs = static_cast<double>(group.sequences) *
+                         static_cast<double>(attended_pairs(group.new_tokens, 0, a.window, a.chunked)) /
+                         static_cast<double>(cp);
+    const int lse = b.value("attn_lse", Bytes(4 * tokens * heads));
+    std::vector<std::string> sinks;
+    if (a.sinks) sinks.push_back("sinks");
+    Kernel& core = b.kernel("attention", "attention", {q, k, v}, {o, lse}, sinks, {q, k, v, o, lse});
+    core.flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
+    // Flash attention's backward: the scores again, then the gradients of V, P, Q and K.
+    core.input_grad_flops = 2.0 * pairs * static_cast<double>(heads * (3 * a.head_dim + 2 * a.v_head_dim));
   } else {
-    b.kernel("attention", "attention", {q, k, v}, {o}, {}, flops);
+    for (std::size_t g = 0; g < c.pass.groups.size(); ++g) {
+      const TokenGroup& group = c.pass.groups[g];
+      const std::string suffix = g == 0 ? "" : fmt::format(".{}", g);
+      attend(b, a, group, suffix, layer, {q, k, v}, o,
+             static_cast<double>(group.tokens()) / static_cast<double>(c.pass.tokens()));
+    }
+  }
+  int before_out = o;
+  if (gate >= 0) {
+    before_out = b.value("attn_gated", b.bytes(o));
+    b.kernel("gate", "attn_gate", {o, gate}, {before_out}, {}, {o, gate});
   }
   const int out = b.activation("attn_out", tokens * c.model.hidden);
-  b.matmul("out", "out", tokens, o, {out}, {"o_proj"});
-  return out;
+  b.matmul("out", "out", tokens, before_out, {out}, {"o_proj"});
+  return b.leave_split("attn_out", out);
 }
 
 }  // namespace hyperoffload

@@ -1,6 +1,6 @@
 #include "sim/workload/model_figures.h"
 
-#include "sim/workload/program.h"
+#include "sim/workload/kv_cache.h"
 #include "sim/workload/weights.h"
 
 namespace hyperoffload {
@@ -21,8 +21,9 @@ ModelFigures model_figures(const ModelConfig& model, DataType kv_type) {
     add(layer_weights(model, layer), std::get_if<MoeSpec>(&layer.ffn));
     const Bytes token = kv_bytes_per_token(layer, kv_type, whole);
     f.kv_bytes_per_token += token;
-    const auto* attention = std::get_if<AttentionSpec>(&layer.mixer);
-    if (!attention || attention->window == 0) f.kv_bytes_per_token_far += token;
+    if (grows_without_end(layer)) f.kv_bytes_per_token_far += token;
+    if (const auto* a = std::get_if<CompressedAttentionSpec>(&layer.mixer))
+      f.kv_bytes_per_token_far += token - bytes_of(a->head_dim, kv_type);
     f.state_bytes_per_sample += state_bytes_per_sample(layer, kv_type, whole);
   }
   add(head_weights(model), nullptr);

@@ -2,141 +2,157 @@
 
 #include <algorithm>
 
-#include "sim/model/check.h"
 #include "sim/workload/program_builder.h"
 
 namespace hyperoffload {
+namespace {
 
-ProgramBuilder::ProgramBuilder(const ProgramContext& c, const std::vector<WeightSpec>& weights) : context(c) {
-  const QuantSpec* quant = c.spec.published_weights && c.model.quant ? &*c.model.quant : nullptr;
-  for (const WeightSpec& weight : weights) {
-    local_.push_back(local_weight(weight, c.place));
-    const WeightSpec& mine = local_.back();
-    by_name_.emplace(weight.name, static_cast<int>(program_.weights.size()));
-    program_.weights.push_back(
-        {weight.name, weight_bytes(mine, c.spec.dtype, c.spec.weights(), quant), elements(mine)});
-  }
+// Several residual streams: mixed into one before a sub-layer, and its result spread over them behind it.
+int collapse(ProgramBuilder& b, const std::string& name, int streams, std::vector<int>& mixing) {
+  const ProgramContext& c = b.context;
+  const std::int64_t n = c.model.streams, rows = c.resting_tokens();
+  const int one = b.activation(name + ".collapsed", rows * c.model.hidden);
+  const int how = b.value(name + ".mixing", Bytes(4 * rows * (n + n * n)));
+  Kernel& k = b.kernel("streams", name + ".collapse", {streams}, {one, how}, {name}, {streams});
+  k.flops = 2.0 * static_cast<double>(rows * (2 + n) * n * n * c.model.hidden);
+  k.input_grad_flops = 2 * k.flops;
+  mixing = {streams, how};
+  return one;
 }
 
-int ProgramBuilder::value(const std::string& name, Bytes bytes) {
-  program_.values.push_back({name, bytes});
-  return static_cast<int>(program_.values.size()) - 1;
-}
-
-int ProgramBuilder::activation(const std::string& name, std::int64_t elements) {
-  return value(name, bytes_of(elements, context.spec.dtype));
-}
-
-int ProgramBuilder::state(const std::string& name, Bytes bytes) {
-  program_.states.push_back({name, bytes});
-  return static_cast<int>(program_.states.size()) - 1;
-}
-
-int ProgramBuilder::weight(const std::string& name) const {
-  const auto it = by_name_.find(name);
-  HYPER_CHECK(it != by_name_.end(), "no weight " + name);
-  return it->second;
-}
-
-const WeightSpec& ProgramBuilder::local(const std::string& name) const {
-  return local_[static_cast<std::size_t>(weight(name))];
-}
-
-std::int64_t ProgramBuilder::matrix_elements(const std::string& name) const {
-  std::int64_t sum = 0;
-  for (const WeightPart& part : local(name).parts)
-    if (part.cols > 1) sum += part.rows * part.cols;
-  return sum;
-}
-
-Kernel& ProgramBuilder::kernel(const std::string& kind, const std::string& name, std::vector<int> reads,
-                               std::vector<int> writes, const std::vector<std::string>& weights,
-                               double flops) {
-  Kernel k;
-  k.kernel = kind;
-  k.name = name;
-  k.flops = flops;
-  for (int v : reads) k.hbm_bytes += bytes(v);
-  for (int v : writes) k.hbm_bytes += bytes(v);
-  for (const std::string& w : weights) {
-    k.weights.push_back(weight(w));
-    k.hbm_bytes += program_.weights[static_cast<std::size_t>(weight(w))].bytes;
-  }
-  k.reads = std::move(reads);
-  k.writes = std::move(writes);
-  program_.kernels.push_back(std::move(k));
-  return program_.kernels.back();
-}
-
-Kernel& ProgramBuilder::matmul(const std::string& kind, const std::string& name, std::int64_t rows, int in,
-                               std::vector<int> outs, const std::vector<std::string>& weights) {
-  double flops = 0;
-  for (const std::string& w : weights)
-    flops += 2.0 * static_cast<double>(rows) * static_cast<double>(matrix_elements(w));
-  return kernel(kind, name, {in}, std::move(outs), weights, flops);
-}
-
-int ProgramBuilder::norm(const std::string& name, int in, const std::string& weight_name) {
-  const int out = value(name + "ed", bytes(in));
-  kernel("norm", name, {in}, {out}, {weight_name});
+int expand(ProgramBuilder& b, const std::string& name, const std::vector<int>& mixing, int block_out) {
+  const ProgramContext& c = b.context;
+  const std::int64_t n = c.model.streams, rows = c.resting_tokens();
+  const int out = b.value(name + ".expanded", b.bytes(mixing[0]));
+  Kernel& k = b.kernel("streams", name + ".expand", {mixing[0], mixing[1], block_out}, {out}, {},
+                       {mixing[0], mixing[1], block_out});
+  k.flops = 2.0 * static_cast<double>(rows * n * n * c.model.hidden);
+  k.input_grad_flops = 2 * k.flops;
   return out;
 }
 
-int ProgramBuilder::add(const std::string& name, int a, int b) {
-  const int out = value(name, bytes(a));
-  kernel("add", name, {a, b}, {out});
-  return out;
+int mixer_kernels(ProgramBuilder& b, const Mixer& mixer, std::int64_t layer, int in) {
+  if (const auto* a = std::get_if<AttentionSpec>(&mixer)) return attention_kernels(b, *a, layer, in);
+  if (const auto* a = std::get_if<MlaSpec>(&mixer)) return mla_kernels(b, *a, layer, in);
+  if (const auto* a = std::get_if<CompressedAttentionSpec>(&mixer))
+    return compressed_attention_kernels(b, *a, layer, in);
+  if (const auto* m = std::get_if<MambaSpec>(&mixer)) return mamba_kernels(b, *m, in);
+  return delta_net_kernels(b, std::get<DeltaNetSpec>(mixer), in);
 }
 
-Program ProgramBuilder::finish(int input, int output) {
-  program_.input = input;
-  program_.output = output;
-  return std::move(program_);
+int ffn_kernels(ProgramBuilder& b, const FeedForward& ffn, std::int64_t layer, int in, int residual) {
+  if (const auto* moe = std::get_if<MoeSpec>(&ffn)) return moe_kernels(b, *moe, layer, in, residual);
+  const int out = mlp_kernels(b, std::get<MlpSpec>(ffn), "", b.enter_split("mlp_in", in));
+  return b.leave_split("mlp_out", out);
 }
 
-Program embedding_program(const ProgramContext& c) {
-  ProgramBuilder b(c, embedding_weights(c.model));
-  const std::int64_t tokens = c.pass.tokens();
+std::int64_t resting_width(const ProgramContext& c) {
+  return c.model.hidden * (c.model.streams > 0 ? c.model.streams : 1);
+}
+
+}  // namespace
+
+Program embedding_program(const ProgramContext& c, std::shared_ptr<const PartWeights> weights) {
+  ProgramBuilder b(c, std::move(weights));
+  const std::int64_t tokens = c.tokens();
   const int ids = b.value("tokens", Bytes(4 * tokens));
   const int h = b.activation("embedded", tokens * c.model.hidden);
   std::vector<std::string> tables{"embed_tokens"};
   if (c.model.learned_positions > 0) tables.push_back("embed_positions");
-  Kernel& k = b.kernel("embed", "embed", {ids}, {h}, tables);
-  k.hbm_bytes = b.bytes(ids) + b.bytes(h);  // of the tables, only the rows of these tokens
-  for (std::size_t i = 0; i < tables.size(); ++i)
-    k.hbm_bytes += bytes_of(tokens * c.model.hidden, c.spec.weights());
-  return b.finish(ids, h);
+  Kernel& k = b.kernel("embed", "embed", {ids}, {h}, tables, {ids});
+  k.grads = {};
+  k.rows_of_table = true;
+  k.weight_elements =
+      tokens * c.model.hidden * static_cast<std::int64_t>(tables.size());  // of the tables, these rows
+  k.hbm_bytes = b.bytes(ids) + b.bytes(h) + bytes_of(k.weight_elements, c.spec.dtype);
+  int out = b.leave_split("embed", h);
+  if (c.model.streams > 0) {  // every stream starts as the embedding
+    const int streams = b.activation("streams", c.resting_tokens() * resting_width(c));
+    b.kernel("streams", "spread", {out}, {streams});
+    out = streams;
+  }
+  return b.finish(ids, out);
 }
 
-Program layer_program(const ProgramContext& c, const LayerSpec& layer) {
-  ProgramBuilder b(c, layer_weights(c.model, layer));
-  const int input = b.activation("hidden_in", c.pass.tokens() * c.model.hidden);
+Program layer_program(const ProgramContext& c, const LayerSpec& layer, std::int64_t index,
+                      std::shared_ptr<const PartWeights> weights) {
+  ProgramBuilder b(c, std::move(weights));
+  const int input = b.activation("hidden_in", c.resting_tokens() * resting_width(c));
   int h = input;
-  if (const auto* attention = std::get_if<AttentionSpec>(&layer.mixer)) {
-    const int n = b.norm("input_norm", h, "input_norm");
-    h = b.add("attn_add", h, attention_kernels(b, *attention, n));
+  const bool mixes = !std::holds_alternative<std::monostate>(layer.mixer);
+  const bool feeds = !std::holds_alternative<std::monostate>(layer.ffn);
+  const bool streams = c.model.streams > 0;
+  std::vector<int> mixing;
+  int normed = -1;
+  if (mixes) {
+    normed = b.norm("input_norm", streams ? collapse(b, "mixer_streams", h, mixing) : h, "input_norm");
+    int out = mixer_kernels(b, layer.mixer, index, normed);
+    if (layer.post_norms) out = b.norm("post_attn_norm", out, "post_attn_norm");
+    h = streams ? expand(b, "mixer_streams", mixing, out) : b.add("mixer_add", h, out);
   }
-  if (const auto* mlp = std::get_if<MlpSpec>(&layer.ffn)) {
-    const int n = b.norm("mlp_norm", h, "mlp_norm");
-    h = b.add("mlp_add", h, mlp_kernels(b, *mlp, n));
+  if (feeds) {
+    if (!layer.one_norm)
+      normed = b.norm("mlp_norm", streams ? collapse(b, "mlp_streams", h, mixing) : h, "mlp_norm");
+    int out = ffn_kernels(b, layer.ffn, index, normed, h);
+    if (layer.post_norms) out = b.norm("post_mlp_norm", out, "post_mlp_norm");
+    h = streams ? expand(b, "mlp_streams", mixing, out) : b.add("mlp_add", h, out);
+  }
+  if (layer.layer_scale) {
+    const int scaled = b.value("scaled", b.bytes(h));
+    b.kernel("scale", "scale", {h}, {scaled}, {"layer_scale"}, {h});
+    h = scaled;
   }
   return b.finish(input, h);
 }
 
-Program head_program(const ProgramContext& c) {
-  std::vector<WeightSpec> weights = head_weights(c.model);
-  if (c.model.tied_embeddings) weights.push_back(embedding_weights(c.model).front());
-  ProgramBuilder b(c, weights);
-  const int input = b.activation("hidden_in", c.pass.tokens() * c.model.hidden);
-  const int n = b.norm("final_norm", input, "final_norm");
-  const std::int64_t rows = c.pass.last_logits_only ? c.pass.sequences : c.pass.tokens();
+std::vector<WeightSpec> head_part_weights(const ModelConfig& model) {
+  std::vector<WeightSpec> weights = head_weights(model);
+  if (model.tied_embeddings) weights.push_back(embedding_weights(model).front());
+  return weights;
+}
+
+Program head_program(const ProgramContext& c, std::shared_ptr<const PartWeights> weights) {
+  ProgramBuilder b(c, std::move(weights));
+  const int input = b.activation("hidden_in", c.resting_tokens() * resting_width(c));
+  int h = input;
+  if (c.model.streams > 0) {
+    h = b.activation("collapsed", c.resting_tokens() * c.model.hidden);
+    Kernel& k = b.kernel("streams", "collapse", {input}, {h}, {"head_streams"}, {input});
+    k.flops = 2.0 * static_cast<double>(c.resting_tokens() * c.model.streams * resting_width(c));
+    k.input_grad_flops = 2 * k.flops;
+  }
+  const int n = b.enter_split("lm_head", b.norm("final_norm", h, "final_norm"));
+  const std::int64_t rows = c.pass.last_logits_only ? c.pass.sequences() : c.tokens();
   const std::string matrix = c.model.tied_embeddings ? "embed_tokens" : "lm_head";
-  const std::int64_t vocab = b.local(matrix).parts.front().rows;
+  const std::int64_t vocab = b.weight(matrix).parts.front().rows;
   const int logits = b.activation("logits", rows * vocab);
   Kernel& k = b.matmul("lm_head", "lm_head", rows, n, {logits}, {matrix});
   k.hbm_bytes +=
       bytes_of(rows * c.model.hidden, c.spec.dtype) - b.bytes(n);  // of the hidden states, those rows
-  return b.finish(input, logits);
+  if (!c.pass.training()) {
+    if (c.place.tp == 1) return b.finish(input, logits);
+    const int all = b.activation("logits_all", rows * c.model.vocab);
+    return b.finish(input,
+                    b.collective("logits_all_gather", logits, all, "all-gather", "", b.bytes(all), "tp"));
+  }
+  // Cross entropy, split over the vocabulary: each rank's maximum and sum are shared; backwards the
+  // logits become their own gradient in place.
+  const int sums = b.value("loss_sums", Bytes(12 * rows));
+  Kernel& loss = b.kernel("loss", "loss", {logits}, {sums}, {}, {logits, sums});
+  loss.hbm_bytes += Bytes(4 * rows);  // the labels
+  loss.grad_in_place = true;
+  if (c.place.tp > 1) b.collective("loss_all_reduce", sums, sums, "all-reduce", "", b.bytes(sums), "tp");
+  return b.finish(input, sums);
+}
+
+bool depends_on_layer(const ProgramContext& c, const LayerSpec& layer) {
+  if (c.spec.kv_block > 0 && !c.pass.training()) return true;
+  const auto* moe = std::get_if<MoeSpec>(&layer.ffn);
+  if (!moe) return false;
+  const std::int64_t routed =
+      c.place.etp == c.place.tp ? c.tokens() : even_share(c.tokens(), c.place.tp, c.place.tp_rank).count();
+  return c.spec.experts.routing == Routing::kRandom ||
+         routed * moe->top_k < even_share(moe->experts, c.place.ep, c.place.ep_rank).count();
 }
 
 }  // namespace hyperoffload

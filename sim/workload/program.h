@@ -1,7 +1,8 @@
 // The forward pass of one part of a model (embedding, a layer, the head) on one rank, as kernels over
-// values: what inference emits as it is, and training runs forwards, backwards and again.
+// values, with what the backward pass needs beside them: inference emits it as it is, training runs it
+// forwards, backwards and again.
 //
-// What is counted. FLOPs: matrix products only, 2 m n k each, and attention's two products over the
+// What is counted. FLOPs: matrix products only, 2 m n k each, and attention's products over the
 // (query, key) pairs the mask lets through; vector kernels (norm, rope, activation, add) have none: HBM
 // bounds them. HBM bytes: each operand read once, each result written once, so that a kernel is taken to
 // keep its tiles on chip (flash attention writes no sequence x sequence tensor); of a table or a cache,
@@ -9,6 +10,7 @@
 // update theirs in place. Equal layers share one program.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,15 +20,26 @@
 
 namespace hyperoffload {
 
-// One pass over the layers on one rank.
+// Samples that go through the layers together: `new_tokens` of each now, after `cached` before.
+struct TokenGroup {
+  std::int64_t sequences = 1;
+  std::int64_t new_tokens = 1;
+  std::int64_t cached = 0;
+  std::int64_t capacity = 0;    // tokens a sample its cache is sized for
+  std::int64_t persistent = 0;  // of them, those whose cache is there from the start (with kv_block)
+  std::string cache = "kv";     // name of its cache tensors
+  std::int64_t tokens() const { return sequences * new_tokens; }
+};
+
+// One pass over the layers on one rank. Token counts are the sample's; context parallelism divides them.
 struct Pass {
   Phase phase = Phase::kPrefill;
-  std::int64_t sequences = 1;    // samples
-  std::int64_t new_tokens = 1;   // a sample, that go through the layers now
-  std::int64_t cached = 0;       // a sample, that went through before
-  std::int64_t capacity = 0;     // a sample, that the cache is sized for
+  std::vector<TokenGroup> groups;
+  std::int64_t index = 0;        // of the pass in the trace: seeds what changes from pass to pass
   bool last_logits_only = true;  // the head computes the last token of each sample only
-  std::int64_t tokens() const { return sequences * new_tokens; }
+  bool training() const { return phase == Phase::kTrain; }
+  std::int64_t tokens() const;
+  std::int64_t sequences() const;
 };
 
 struct Value {
@@ -34,16 +47,33 @@ struct Value {
   Bytes bytes;
 };
 
-struct LocalWeight {
-  std::string name;
-  Bytes bytes;
-  std::int64_t elements = 0;
-};
-
 // What outlives the pass beside weights: a layer's KV cache or recurrent state.
 struct State {
   std::string name;
   Bytes bytes;
+  bool persistent = true;
+};
+
+// The weights of a part as one rank holds them.
+struct PartWeights {
+  struct Local {
+    std::string name;
+    Bytes bytes;
+    std::int64_t elements = 0;
+    std::int64_t matrix_elements = 0;
+    bool expert = false;
+    bool replicated_in_tp = false;  // held whole by every rank of a tensor-parallel group
+  };
+  std::vector<Local> weights;
+  std::vector<WeightSpec> specs;
+  int index(const std::string& name) const;  // -1: none
+};
+
+enum class BackwardForm {
+  kNone,    // nothing to differentiate
+  kAlias,   // y = a + b: both gradients are y's
+  kOne,     // one kernel for the gradients of inputs and weights
+  kMatmul,  // one kernel for the input's gradient, one for the weights'
 };
 
 struct Kernel {
@@ -55,11 +85,24 @@ struct Kernel {
   double flops = 0;
   Bytes hbm_bytes;
   Bytes workspace;
+  std::int64_t weight_elements = 0;      // of the weights, those this kernel touches
+  bool rows_of_table = false;            // they are rows of a table, some of them perhaps twice
+  std::optional<Collective> collective;  // forwards; then on the comm engine
+  bool forward = true;                   // false: forwards there is nothing to do, `writes` is `reads`
+  int known_after = -1;                  // kernel whose result decides what this one reads
+
+  BackwardForm backward = BackwardForm::kOne;
+  std::vector<int> saved;      // values the backward pass reads beside gradients
+  std::vector<int> grads;      // of `reads`, those with a gradient
+  bool grad_in_place = false;  // the gradient of what it reads takes that value's place
+  double input_grad_flops = 0;
+  double weight_grad_flops = 0;
+  std::optional<Collective> backward_collective;  // backwards this is a collective
 };
 
 struct Program {
   std::vector<Value> values;
-  std::vector<LocalWeight> weights;
+  std::shared_ptr<const PartWeights> weights;
   std::vector<State> states;
   std::vector<Kernel> kernels;
   int input = -1, output = -1;  // values
@@ -70,21 +113,23 @@ struct ProgramContext {
   const WorkloadSpec& spec;
   RankPlace place;
   Pass pass;
+
+  // Tokens of this rank in matrix products, and between them (sequence parallel splits those over tp).
+  std::int64_t tokens() const { return pass.tokens() / place.cp; }
+  std::int64_t resting_tokens() const;
+  bool sequence_parallel() const { return spec.parallel.sp && place.tp > 1; }
 };
 
-Program embedding_program(const ProgramContext& context);
-Program layer_program(const ProgramContext& context, const LayerSpec& layer);
-Program head_program(const ProgramContext& context);
+std::shared_ptr<const PartWeights> part_weights(const ProgramContext& context,
+                                                const std::vector<WeightSpec>& weights);
+Program embedding_program(const ProgramContext& context, std::shared_ptr<const PartWeights> weights);
+// `index`: of the layer, which decides the experts a pass visits where it doesn't visit all.
+Program layer_program(const ProgramContext& context, const LayerSpec& layer, std::int64_t index,
+                      std::shared_ptr<const PartWeights> weights);
+Program head_program(const ProgramContext& context, std::shared_ptr<const PartWeights> weights);
+std::vector<WeightSpec> head_part_weights(const ModelConfig& model);  // with the embedding table where tied
 
-// (query, key) pairs a causal mask lets through: query i of `new_tokens` sees itself and all before it,
-// those of the cache included; no more than `window` keys (0: all), or those of its own chunk of `window`.
-std::int64_t attended_pairs(std::int64_t new_tokens, std::int64_t cached, std::int64_t window, bool chunked);
-
-// Tokens of one sample a layer keeps in a cache sized for `capacity`, and reads at the end of a pass.
-std::int64_t kept_tokens(std::int64_t capacity, const AttentionSpec& attention);
-
-// Bytes one token takes in a layer's cache on this rank, and bytes of its fixed-size state a sample.
-Bytes kv_bytes_per_token(const LayerSpec& layer, DataType type, const RankPlace& place);
-Bytes state_bytes_per_sample(const LayerSpec& layer, DataType type, const RankPlace& place);
+// Whether each layer's program is its own: experts or cache blocks picked by layer.
+bool depends_on_layer(const ProgramContext& context, const LayerSpec& layer);
 
 }  // namespace hyperoffload

@@ -28,6 +28,8 @@ RankPlace place_of(const ParallelSpec& parallel, const std::string& where) {
   p.pp = parallel.pp;
   p.ep = parallel.ep;
   p.etp = parallel.etp > 0 ? parallel.etp : parallel.ep == 1 ? parallel.tp : 1;
+  if (p.etp != 1 && p.etp != p.tp)
+    throw InputError(where + ".etp", std::to_string(p.etp), fmt::format("1 or tp = {}", p.tp));
   const std::int64_t experts = std::int64_t{p.ep} * p.etp;
   const std::int64_t model = std::int64_t{p.tp} * p.cp;
   std::int64_t stage = model * p.dp;

@@ -45,6 +45,7 @@ class Lister {
 
   void attention(const AttentionSpec& a);
   void mla(const MlaSpec& a);
+  void compressed(const CompressedAttentionSpec& a);
   void mamba(const MambaSpec& m);
   void delta_net(const DeltaNetSpec& d);
   void mlp(const MlpSpec& m, const std::string& prefix, const std::string& kernel);
@@ -100,44 +101,72 @@ void Lister::mla(const MlaSpec& a) {
   linear("o_proj", "out", h, a.heads * a.v_dim, Split::kCols, a.heads, a.bias);
 }
 
+void Lister::compressed(const CompressedAttentionSpec& a) {
+  const std::int64_t h = model_.hidden;
+  replicated("q_a_proj", "q_a", a.q_lora, h, false);
+  vector("q_a_norm", "q_norm", a.q_lora);
+  linear("q_b_proj", "q_b", a.heads * a.head_dim, a.q_lora, Split::kRows, a.heads, false);
+  replicated("kv_proj", "kv_a", a.head_dim, h, false);
+  vector("kv_norm", "kv_norm", a.head_dim);
+  const auto compressor = [&](const std::string& prefix, const std::string& kernel, std::int64_t width) {
+    const std::int64_t wide = (a.overlapping ? 2 : 1) * width;
+    replicated(prefix + "kv", kernel, wide, h, false);
+    replicated(prefix + "gate", kernel, wide, h, false);
+    WeightSpec bias{prefix + "position_bias", kernel, {{a.ratio, wide, Split::kNone, 1, false, false}}, -1};
+    add(std::move(bias));
+    vector(prefix + "norm", kernel, width);
+  };
+  if (a.ratio > 0) compressor("compressor_", "compress", a.head_dim);
+  if (a.indexer) {
+    compressor("indexer_", "indexer_proj", a.indexer->head_dim);
+    replicated("indexer_q", "indexer_proj", a.indexer->heads * a.indexer->head_dim, a.q_lora, false);
+    replicated("indexer_weights", "indexer_proj", a.indexer->heads, h, false);
+    weights_.back().parts.back().quantised = false;
+  }
+  vector("sinks", "attention", a.heads, Split::kRows, a.heads);
+  const std::int64_t group_width = a.heads * a.head_dim / a.o_groups;
+  linear("o_a_proj", "out_a", a.o_groups * a.o_lora, group_width, Split::kRows, a.o_groups, false);
+  linear("o_b_proj", "out", h, a.o_groups * a.o_lora, Split::kCols, a.o_groups, false);
+}
+
+// Heads are split, the groups they share follow them; one tensor holds both.
 void Lister::mamba(const MambaSpec& m) {
   const std::int64_t h = model_.hidden;
-  const auto part = [](std::int64_t rows, std::int64_t cols, std::int64_t units, bool matrix, bool shared) {
-    return WeightPart{rows, cols, Split::kRows, units, shared, matrix};
+  const auto by_head = [&](std::int64_t rows, std::int64_t cols, bool matrix) {
+    return WeightPart{rows, cols, Split::kRows, m.heads, false, matrix};
   };
-  WeightSpec in{"in_proj", "ssm_in", {}, -1};
-  in.parts = {part(2 * m.inner(), h, m.heads, true, false),
-              part(2 * m.groups * m.state, h, m.groups, true, true), part(m.heads, h, m.heads, true, false)};
+  const auto by_group = [&](std::int64_t cols, bool matrix) {
+    return WeightPart{2 * m.group_width(), cols, Split::kRows, m.groups, true, matrix};
+  };
+  WeightSpec in{"in_proj", "ssm_in", {by_head(2 * m.inner() + m.heads, h, true), by_group(h, true)}, -1};
   if (m.proj_bias) {
-    in.parts.push_back(part(2 * m.inner() + m.heads, 1, m.heads, false, false));
-    in.parts.push_back(part(2 * m.groups * m.state, 1, m.groups, false, true));
+    in.parts.push_back(by_head(2 * m.inner() + m.heads, 1, false));
+    in.parts.push_back(by_group(1, false));
   }
   add(std::move(in));
-  WeightSpec conv{"conv1d", "ssm_conv", {}, -1};
-  conv.parts = {part(m.inner(), m.conv, m.heads, false, false),
-                part(2 * m.groups * m.state, m.conv, m.groups, false, true)};
+  WeightSpec conv{"conv1d", "ssm_conv", {by_head(m.inner(), m.conv, false), by_group(m.conv, false)}, -1};
   if (m.conv_bias) {
-    conv.parts.push_back(part(m.inner(), 1, m.heads, false, false));
-    conv.parts.push_back(part(2 * m.groups * m.state, 1, m.groups, false, true));
+    conv.parts.push_back(by_head(m.inner(), 1, false));
+    conv.parts.push_back(by_group(1, false));
   }
   add(std::move(conv));
-  vector("a_log_d_dt", "ssm_scan", 3 * m.heads, Split::kRows, m.heads);
+  vector("scan_params", "ssm_scan", 3 * m.heads, Split::kRows, m.heads);  // A, D and dt's bias
   vector("ssm_norm", "ssm_norm", m.inner(), Split::kRows, m.heads);
   linear("out_proj", "ssm_out", h, m.inner(), Split::kCols, m.heads, m.proj_bias);
 }
 
 void Lister::delta_net(const DeltaNetSpec& d) {
   const std::int64_t h = model_.hidden;
-  WeightSpec in{"in_proj_qkvz", "ssm_in", {}, -1};
-  in.parts = {{2 * d.keys(), h, Split::kRows, d.key_heads, false, true},
-              {2 * d.values(), h, Split::kRows, d.value_heads, false, true}};
-  add(std::move(in));
-  linear("in_proj_ba", "ssm_in", 2 * d.value_heads, h, Split::kRows, d.value_heads, false);
-  WeightSpec conv{"conv1d", "ssm_conv", {}, -1};
-  conv.parts = {{2 * d.keys(), d.conv, Split::kRows, d.key_heads, false, false},
-                {d.values(), d.conv, Split::kRows, d.value_heads, false, false}};
-  add(std::move(conv));
-  vector("a_log_dt", "ssm_scan", 2 * d.value_heads, Split::kRows, d.value_heads);
+  const auto keys = [&](std::int64_t cols, bool matrix) {
+    return WeightPart{2 * d.keys(), cols, Split::kRows, d.key_heads, false, matrix};
+  };
+  const auto values = [&](std::int64_t rows, std::int64_t cols, bool matrix) {
+    return WeightPart{rows, cols, Split::kRows, d.value_heads, false, matrix};
+  };
+  add({"in_proj_qkvz", "ssm_in", {keys(h, true), values(2 * d.values(), h, true)}, -1});
+  add({"in_proj_ba", "ssm_in", {values(2 * d.value_heads, h, true)}, -1});
+  add({"conv1d", "ssm_conv", {keys(d.conv, false), values(d.values(), d.conv, false)}, -1});
+  vector("scan_params", "ssm_scan", 2 * d.value_heads, Split::kRows, d.value_heads);  // A and dt's bias
   vector("ssm_norm", "ssm_norm", d.value_dim);
   linear("out_proj", "ssm_out", h, d.values(), Split::kCols, d.value_heads, false);
 }
@@ -156,7 +185,10 @@ void Lister::moe(const MoeSpec& m) {
   weights_.back().parts.front().quantised = false;
   if (m.correction_bias) vector("router_correction", "router", m.experts);
   if (m.router_scales) vector("router_scales", "router", h + m.experts);
-  if (m.dense) mlp(*m.dense, "", "");
+  if (m.dense) {
+    mlp(*m.dense, "", "");
+    for (const char* name : {"dense_out_norm", "expert_in_norm", "expert_out_norm"}) norm(name, h);
+  }
   if (m.shared_intermediate > 0) {
     mlp({m.shared_intermediate, m.gated, false}, "shared_", "shared_");
     if (m.shared_gate) {
@@ -179,6 +211,15 @@ void Lister::moe(const MoeSpec& m) {
   }
 }
 
+// The mixing of parallel residual streams, before and behind one sub-layer.
+void add_streams(Lister& list, const ModelConfig& model, const std::string& name) {
+  const std::int64_t n = model.streams, wide = n * model.hidden;
+  WeightSpec mix{name, "streams", {}, -1};
+  mix.parts = {{(2 + n) * n, wide, Split::kNone, 1, false, false},
+               {(2 + n) * n + 3, 1, Split::kNone, 1, false, false}};
+  list.add(std::move(mix));
+}
+
 }  // namespace
 
 std::vector<WeightSpec> embedding_weights(const ModelConfig& model) {
@@ -186,7 +227,6 @@ std::vector<WeightSpec> embedding_weights(const ModelConfig& model) {
   list.linear("embed_tokens", "embed", model.vocab, model.hidden, Split::kRows, model.vocab, false);
   if (model.learned_positions > 0)
     list.replicated("embed_positions", "embed", model.learned_positions, model.hidden, false);
-  if (model.embedding_norm) list.norm("embed_norm", model.hidden);
   return list.take();
 }
 
@@ -195,21 +235,33 @@ std::vector<WeightSpec> layer_weights(const ModelConfig& model, const LayerSpec&
   const bool mixes = !std::holds_alternative<std::monostate>(layer.mixer);
   const bool feeds = !std::holds_alternative<std::monostate>(layer.ffn);
   if (mixes || layer.one_norm) list.norm("input_norm", model.hidden);
+  if (mixes && model.streams > 0) add_streams(list, model, "mixer_streams");
   std::visit(Overloaded{[](std::monostate) {}, [&](const AttentionSpec& a) { list.attention(a); },
-                        [&](const MlaSpec& a) { list.mla(a); }, [&](const MambaSpec& m) { list.mamba(m); },
+                        [&](const MlaSpec& a) { list.mla(a); },
+                        [&](const CompressedAttentionSpec& a) { list.compressed(a); },
+                        [&](const MambaSpec& m) { list.mamba(m); },
                         [&](const DeltaNetSpec& d) { list.delta_net(d); }},
              layer.mixer);
+  if (mixes && layer.post_norms) list.norm("post_attn_norm", model.hidden);
   if (feeds && !layer.one_norm) list.norm("mlp_norm", model.hidden);
+  if (feeds && model.streams > 0) add_streams(list, model, "mlp_streams");
   std::visit(Overloaded{[](std::monostate) {}, [&](const MlpSpec& m) { list.mlp(m, "", ""); },
                         [&](const MoeSpec& m) { list.moe(m); }},
              layer.ffn);
-  for (int i = 0; i < layer.norms_after; ++i) list.norm(fmt::format("post_norm.{}", i), model.hidden);
+  if (feeds && layer.post_norms) list.norm("post_mlp_norm", model.hidden);
   if (layer.layer_scale) list.vector("layer_scale", "scale", 1);
   return list.take();
 }
 
 std::vector<WeightSpec> head_weights(const ModelConfig& model) {
   Lister list(model);
+  if (model.streams > 0) {
+    const std::int64_t n = model.streams;
+    WeightSpec mix{"head_streams", "streams", {}, -1};
+    mix.parts = {{n, n * model.hidden, Split::kNone, 1, false, false},
+                 {n + 1, 1, Split::kNone, 1, false, false}};
+    list.add(std::move(mix));
+  }
   list.norm("final_norm", model.hidden);
   if (!model.tied_embeddings)
     list.linear("lm_head", "lm_head", model.vocab, model.hidden, Split::kRows, model.vocab,
@@ -242,6 +294,7 @@ WeightSpec local_weight(const WeightSpec& weight, const RankPlace& place) {
 Bytes weight_bytes(const WeightSpec& weight, DataType plain, DataType type, const QuantSpec* quant) {
   const bool kept = quant && std::find(quant->not_quantised.begin(), quant->not_quantised.end(),
                                        weight.kernel) != quant->not_quantised.end();
+  const bool expert_type = quant && weight.expert >= 0 && quant->expert_type;
   Bytes sum;
   for (const WeightPart& part : weight.parts) {
     const std::int64_t count = part.rows * part.cols;
@@ -250,13 +303,13 @@ Bytes weight_bytes(const WeightSpec& weight, DataType plain, DataType type, cons
     } else if (!quant) {
       sum += bytes_of(count, type);
     } else {
-      const std::int64_t block_rows =
-          quant->block_rows > 0 ? quant->block_rows : std::max<std::int64_t>(part.rows, 1);
-      const std::int64_t block_cols =
-          quant->block_cols > 0 ? quant->block_cols : std::max<std::int64_t>(part.cols, 1);
-      const std::int64_t scales =
-          ((part.rows + block_rows - 1) / block_rows) * ((part.cols + block_cols - 1) / block_cols);
-      sum += bytes_of(count, quant->type) + Bytes((scales * quant->scale_bits + 7) / 8);
+      std::int64_t rows = expert_type ? quant->expert_block_rows : quant->block_rows;
+      std::int64_t cols = expert_type ? quant->expert_block_cols : quant->block_cols;
+      if (rows == 0) rows = std::max<std::int64_t>(part.rows, 1);
+      if (cols == 0) cols = std::max<std::int64_t>(part.cols, 1);
+      const std::int64_t scales = ((part.rows + rows - 1) / rows) * ((part.cols + cols - 1) / cols);
+      sum += bytes_of(count, expert_type ? *quant->expert_type : quant->type) +
+             Bytes((scales * quant->scale_bits + 7) / 8);
     }
   }
   return sum;
