@@ -60,7 +60,7 @@ const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Le
   EvictionLedger ledger(graph_, liveness, clock);
   choose_evictions(graph_, liveness, clock, rank_, ledger);
   cancel_redundant(graph_, liveness, ledger);
-  const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger.evicted_units(), lead);
+  const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger, lead);
   Attempt attempt;
   attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
   attempt.walk =

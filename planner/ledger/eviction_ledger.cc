@@ -70,7 +70,8 @@ Verdict EvictionLedger::evict(int unit, int position) {
 
 Ticks EvictionLedger::exposed(int unit, int position) const {
   const Gap& g = gap(unit);
-  Ticks sum = std::max<Ticks>(0, store_end(unit) - turn(g) - clock_.start(position));
+  Ticks sum =
+      units_[unit].evicted ? 0 : std::max<Ticks>(0, store_end(unit) - turn(g) - clock_.start(position));
   if (g.loads) {
     const Ticks length = load_ticks(unit);
     sum += length - reads_.free(clock_.all_ended(position), clock_.start(g.close), length);
@@ -78,16 +79,32 @@ Ticks EvictionLedger::exposed(int unit, int position) const {
   return sum;
 }
 
+// Books what link time there is behind `position`; the rest of the load is exposed.
+Booking EvictionLedger::book_exposed(int unit, int position, int* count_from) {
+  const Gap& g = gap(unit);
+  const Ticks release = clock_.all_ended(position), deadline = clock_.start(g.close);
+  auto load = reads_.book_latest(release, deadline, reads_.free(release, deadline, load_ticks(unit)));
+  const int by_time = load && !load->parts.empty() ? clock_.last_end_by(load->start) + 1 : 0;
+  *count_from = std::max(position + 1, reload_position(std::min(g.close, by_time)));
+  return load ? std::move(*load) : Booking{};
+}
+
 void EvictionLedger::evict_exposed(int unit, int position) {
   const Gap& g = gap(unit);
   const int from = std::min(freed_from(g, store_end(unit)), position);
   if (!g.loads) return commit(unit, from, g.close, {});
-  const Ticks length = load_ticks(unit);
-  const Ticks release = clock_.all_ended(position), deadline = clock_.start(g.close);
-  auto load = reads_.book_latest(release, deadline, reads_.free(release, deadline, length));
-  const int to = load && !load->parts.empty() ? clock_.last_end_by(load->start) + 1 : position + 1;
-  commit(unit, from, std::max(position + 1, reload_position(std::min(g.close, to))),
-         load ? std::move(*load) : Booking{});
+  int to = 0;
+  Booking load = book_exposed(unit, position, &to);
+  commit(unit, from, to, std::move(load));
+}
+
+void EvictionLedger::postpone(int unit, int position) {
+  Unit& u = units_[unit];
+  HYPER_CHECK(u.evicted && u.to <= position, "only a load that comes too early can be put off");
+  reads_.cancel(u.load);
+  const int before = u.to;
+  u.load = book_exposed(unit, position, &u.to);
+  profile_.add(before, u.to, -liveness_.unit_bytes(unit));
 }
 
 void EvictionLedger::commit(int unit, int from, int to, Booking load) {

@@ -35,6 +35,8 @@ class EvictionLedger {
   Verdict evict(int unit, int position);
   // The same, whatever it takes: who waits for store or load is the walk's business.
   void evict_exposed(int unit, int position);
+  // Puts off the load of an evicted unit that would be back before `position`, which frees that, too.
+  void postpone(int unit, int position);
   // Ticks the op at `position` and the reader would wait then.
   Ticks exposed(int unit, int position) const;
   void restore(int unit);
@@ -73,6 +75,7 @@ class EvictionLedger {
   Ticks turn(const Gap& g) const { return g.next_turn ? clock_.period() : 0; }
   int reload_position(int count_from) const;
   int freed_from(const Gap& g, Ticks store_end) const;
+  Booking book_exposed(int unit, int position, int* count_from);
   void commit(int unit, int from, int to, Booking load);
 
   const FlatGraph& graph_;

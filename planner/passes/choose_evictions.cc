@@ -14,6 +14,16 @@ namespace {
 // farthest is nearly always the cheapest.
 constexpr int kCompared = 8;
 
+// A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
+struct Early {
+  int use;  // on the sweep's axis
+  int rank;
+  int unit;
+  bool operator<(const Early& other) const {
+    return std::tuple(use, -rank, unit) < std::tuple(other.use, -other.rank, other.unit);
+  }
+};
+
 struct Candidate {
   int next_use;        // on the sweep's axis
   bool costs;          // needs the link at all
@@ -34,6 +44,7 @@ class Sweep {
         rank_(rank),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
+        back_(liveness.positions),
         opening_(liveness.positions + 1) {}
 
   void run();
@@ -42,7 +53,8 @@ class Sweep {
   void open_gaps(int position);
   void relieve(int position);
   bool evict_best(int position);
-  void evict_cheapest_stall(int position);
+  void stall_cheapest(int position);
+  void watch(int unit, int offset);
   void offer(int gap, int position);
   // A gap's own axis may be one turn ahead of the sweep's.
   int on_axis(const Gap& gap, int position) const {
@@ -61,6 +73,8 @@ class Sweep {
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
   std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
   std::priority_queue<Candidate> idle_, refused_;
+  std::vector<std::vector<std::int32_t>> back_;  // units, by the position at which they are back early
+  std::priority_queue<Early> early_;
 };
 
 void Sweep::run() {
@@ -72,6 +86,11 @@ void Sweep::run() {
   for (int p = 0; p < liveness_.positions; ++p) {
     for (int gap : opening_[p]) offer(gap, p);
     opening_[p] = {};
+    for (int u : back_[p]) {
+      const Gap& gap = liveness_.gap(u);
+      early_.push({gap.close - (on_axis(gap, p) - p), rank_[gap.tensor], u});
+    }
+    back_[p] = {};
     relieve(p);
   }
 }
@@ -87,7 +106,7 @@ void Sweep::offer(int g, int position) {
 
 void Sweep::relieve(int position) {
   while (ledger_.bytes_at(position) > graph_.machine.hbm)
-    if (!evict_best(position)) evict_cheapest_stall(position);
+    if (!evict_best(position)) stall_cheapest(position);
 }
 
 Verdict Sweep::evict_whole(const Gap& gap, int position) {
@@ -112,7 +131,8 @@ bool Sweep::evict_best(int position) {
     const int at = on_axis(gap, position);
     const Verdict verdict = whole(gap) ? evict_whole(gap, at) : ledger_.evict(unit(best.gap), at);
     if (verdict == Verdict::kDone) {
-      next_piece_[best.gap] += whole(gap) ? pieces(best.gap) : 1;
+      do watch(unit(best.gap), at - position);
+      while (++next_piece_[best.gap] < pieces(best.gap) && whole(gap));
       return true;
     }
     idle_.pop();
@@ -128,28 +148,50 @@ bool Sweep::evict_best(int position) {
   return false;
 }
 
-void Sweep::evict_cheapest_stall(int position) {
-  std::vector<Candidate> compared;
-  while (!refused_.empty() && refused_.top().next_use > position && compared.size() < kCompared) {
-    if (next_piece_[refused_.top().gap] < pieces(refused_.top().gap)) compared.push_back(refused_.top());
+// Remembers when an evicted unit is back, if that is before its use.
+void Sweep::watch(int unit, int offset) {
+  const int back = ledger_.freed_to(unit) - offset;
+  if (back < liveness_.positions && ledger_.freed_to(unit) < liveness_.gap(unit).close)
+    back_[back].push_back(unit);
+}
+
+void Sweep::stall_cheapest(int position) {
+  const auto offset = [&](int u) { return on_axis(liveness_.gap(u), position) - position; };
+  std::vector<Candidate> fresh;
+  while (!refused_.empty() && refused_.top().next_use > position && fresh.size() < kCompared) {
+    if (next_piece_[refused_.top().gap] < pieces(refused_.top().gap)) fresh.push_back(refused_.top());
     refused_.pop();
   }
-  HYPER_CHECK(!compared.empty(), "nothing left to evict though the working set fits");
-  const Candidate* best = nullptr;
-  Ticks least = 0;
-  for (const Candidate& candidate : compared) {
-    const Ticks stall =
-        ledger_.exposed(unit(candidate.gap), on_axis(liveness_.gaps[candidate.gap], position));
-    if (best == nullptr || stall < least) {
-      best = &candidate;
-      least = stall;
-    }
+  std::vector<Early> early;
+  while (!early_.empty() && early_.top().use > position && early.size() < kCompared) {
+    const Early top = early_.top();
+    early_.pop();
+    if (ledger_.freed_to(top.unit) - offset(top.unit) <= position) early.push_back(top);
   }
-  const Gap& gap = liveness_.gaps[best->gap];
-  const int at = on_axis(gap, position);
-  do ledger_.evict_exposed(unit(best->gap), at);
-  while (++next_piece_[best->gap] < pieces(best->gap) && whole(gap));
-  for (const Candidate& candidate : compared) refused_.push(candidate);
+  int best = -1, best_gap = -1;
+  Ticks least = 0;
+  const auto compare = [&](int u, int gap) {
+    const Ticks stall = ledger_.exposed(u, position + offset(u));
+    if (best >= 0 && stall >= least) return;
+    best = u;
+    best_gap = gap;
+    least = stall;
+  };
+  for (const Early& candidate : early) compare(candidate.unit, -1);
+  for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
+  HYPER_CHECK(best >= 0, "nothing left to evict though the working set fits");
+  for (const Candidate& candidate : fresh) refused_.push(candidate);
+  for (const Early& candidate : early)
+    if (candidate.unit != best) early_.push(candidate);
+  if (best_gap < 0) {
+    ledger_.postpone(best, position + offset(best));
+    return watch(best, offset(best));
+  }
+  const Gap& gap = liveness_.gaps[best_gap];
+  do {
+    ledger_.evict_exposed(unit(best_gap), on_axis(gap, position));
+    watch(unit(best_gap), offset(best));
+  } while (++next_piece_[best_gap] < pieces(best_gap) && whole(gap));
 }
 
 }  // namespace

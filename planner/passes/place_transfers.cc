@@ -18,16 +18,17 @@ constexpr Ticks kFar = std::numeric_limits<Ticks>::max() / 4;
 class Placer {
  public:
   Placer(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-         const std::vector<std::int32_t>& rank, const std::vector<char>& evicted, Lead lead)
+         const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead)
       : graph_(graph),
         liveness_(liveness),
         clock_(clock),
         rank_(rank),
+        ledger_(ledger),
         lead_(lead),
         from_(liveness.units()),
         store_end_(liveness.slots, kNoStore),
         profile_({}) {
-    result_.evicted = evicted;
+    result_.evicted = ledger.evicted_units();
   }
 
   Placements run() {
@@ -37,6 +38,7 @@ class Placer {
     place_loads();
     if (liveness_.repeats) place_loads();
     order_loads();
+    drop_idle_stores();
     return std::move(result_);
   }
 
@@ -56,6 +58,7 @@ class Placer {
   void place_loads();
   void place(Load& load, Ticks* link_free);
   void order_loads();
+  void drop_idle_stores();
   int P() const { return liveness_.positions; }
   int turn(const Gap& gap) const { return gap.close > P() ? P() : 0; }  // a use in the next iteration
   // Times on the timeline with the stalls found so far; positions from -P on.
@@ -65,6 +68,7 @@ class Placer {
   const Liveness& liveness_;
   const StepClock& clock_;
   const std::vector<std::int32_t>& rank_;
+  const EvictionLedger& ledger_;
   const Lead lead_;
   std::vector<std::int32_t> from_;  // by unit: first position freed
   std::vector<Ticks> store_end_;    // by slot, from the start of the iteration of its write
@@ -164,9 +168,14 @@ void Placer::free_bytes() {
 }
 
 void Placer::list_loads() {
-  for (int u = 0; u < liveness_.units(); ++u)
-    if (result_.evicted[u] && liveness_.gap(u).loads)
-      loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(liveness_.unit_bytes(u))), 0});
+  for (int u = 0; u < liveness_.units(); ++u) {
+    const Gap& gap = liveness_.gap(u);
+    if (!result_.evicted[u] || !gap.loads) continue;
+    const std::int64_t bytes = liveness_.unit_bytes(u);
+    const int back = std::max(from_[u], std::min(ledger_.freed_to(u), liveness_.freed_until(gap)));
+    profile_.add(back, liveness_.freed_until(gap), bytes);
+    loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(bytes)), 0, back, 0});
+  }
   const auto need = [&](const Load& load) {
     const Gap& gap = liveness_.gap(load.unit);
     const int close = gap.close - turn(gap);
@@ -208,11 +217,12 @@ void Placer::place(Load& load, Ticks* link_free) {
   const int use = gap.close - back;
   for (; timed_ < use; ++timed_) ended(timed_) = clock_.all_ended(timed_) + stall_;
   const int until = liveness_.freed_until(gap);
-  if (load.count_from >= 0) profile_.add(load.count_from, until, -bytes);
+  profile_.add(load.count_from, until, -bytes);
 
   const int from = from_[load.unit];
   int count_from = std::max(from, profile_.last_above(from, until, graph_.machine.hbm - bytes) + 1);
-  if (count_from == from && gap.open >= 0) {  // room all the time: it may stay
+  const bool fits_before = profile_.max(gap.open + 1, from) <= graph_.machine.hbm;  // beside pending stores
+  if (count_from == from && gap.open >= 0 && fits_before) {  // room all the time: it may stay
     profile_.add(from, until, bytes);
     result_.evicted[load.unit] = 0;
     return;
@@ -253,12 +263,19 @@ void Placer::order_loads() {
                    [](const LoadPlacement& a, const LoadPlacement& b) { return a.start < b.start; });
 }
 
+// Stores of units that all turned out to have room.
+void Placer::drop_idle_stores() {
+  std::vector<char> used(liveness_.slots);
+  for (int u = 0; u < liveness_.units(); ++u)
+    if (result_.evicted[u]) used[liveness_.slot(u)] = 1;
+  std::erase_if(result_.stores, [&](const StorePlacement& store) { return !used[store.slot]; });
+}
+
 }  // namespace
 
 Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                           const std::vector<std::int32_t>& rank, const std::vector<char>& evicted,
-                           Lead lead) {
-  return Placer(graph, liveness, clock, rank, evicted, lead).run();
+                           const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead) {
+  return Placer(graph, liveness, clock, rank, ledger, lead).run();
 }
 
 }  // namespace hyperoffload

@@ -134,8 +134,10 @@ void Writer::add_first_stores(int tensor) {
         first = &gap;
     }
     if (first == nullptr || !(liveness_.versions[first->version].written < 0 || first->next_turn)) continue;
+    const int unit = first->first_unit + k;
+    const Ticks length = clock_.ticks(graph_.machine.store_seconds(liveness_.unit_bytes(unit)));
     drafts_.push_back(
-        {ActionKind::kStore, first->first_unit + k, -1, -1, clock_.end(first->open), IterationScope::kFirst});
+        {ActionKind::kStore, unit, -1, -1, clock_.end(first->open) - length, IterationScope::kFirst});
   }
 }
 
