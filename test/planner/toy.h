@@ -24,7 +24,9 @@ struct Toy {
     spec.tensors.push_back(t);
     return TensorId(spec.tensors.size() - 1);
   }
-  TensorId weight(const std::string& name, std::int64_t bytes) { return tensor(name, bytes, TensorKind::kWeight); }
+  TensorId weight(const std::string& name, std::int64_t bytes) {
+    return tensor(name, bytes, TensorKind::kWeight);
+  }
   TensorId activation(const std::string& name, std::int64_t bytes) {
     return tensor(name, bytes, TensorKind::kActivation);
   }

@@ -116,7 +116,8 @@ TEST_CASE("walk: a demand of 3 B/s beside a duration is only slowed when HBM run
 
 TEST_CASE("walk: one queue per direction; opposite directions don't slow each other") {
   Toy t;
-  const TensorId a = t.weight("a", 6), b = t.weight("b", 6), x = t.activation("x", 6), y = t.activation("y", 1);
+  const TensorId a = t.weight("a", 6), b = t.weight("b", 6), x = t.activation("x", 6),
+                 y = t.activation("y", 1);
   t.op(0, {}, {x});
   t.op(20, {});
   t.op(1, {a, b});
@@ -200,11 +201,12 @@ TEST_CASE("walk: pieces move one after another and reuse their own pool bytes") 
   t.op(20, {});
   const Graph g = t.build();
   Plan plan;
-  const Action store = action(kStore, g, w, 0), detach = action(kDetach, g, w, 0), load = action(kPrefetch, g, w, 1);
+  const Action store = action(kStore, g, w, 0), detach = action(kDetach, g, w, 0),
+               load = action(kPrefetch, g, w, 1);
   plan.actions = {piece(store, 0, 4), piece(detach, 0, 4), piece(store, 4, 7), piece(load, 0, 4)};
   const Walk r = walk(g, machine(10), plan, 3);
   CHECK_FALSE(r.stuck);
-  CHECK(r.pool_peak == 7);  // the second iteration's stores fill the bytes of the first's
+  CHECK(r.pool_peak == 7);                    // the second iteration's stores fill the bytes of the first's
   CHECK(r.last_iteration == Approx(21 + 4));  // the load starts at the iteration's end, the next op0 waits
 }
 
