@@ -25,7 +25,7 @@ struct Inputs {
 
 Inputs load_inputs(const MachineOptions& options) {
   Inputs inputs{load_graph(options.trace), load_hardware(options.hardware)};
-  if (!options.hbm.empty()) set_hbm(inputs.hardware, parse_bytes(options.hbm, "--hbm"), "--hbm");
+  if (!options.hbm.empty()) replace_hbm_capacity(inputs.hardware, parse_bytes(options.hbm, "--hbm"), "--hbm");
   return inputs;
 }
 
@@ -55,7 +55,7 @@ int plan_command(const PlanOptions& options) {
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
   if (!options.output.empty()) write_output(options.output, json);
   if (options.explain)
-    write_output(options.output == "-" ? "" : "-", outcome.log.text());
+    write_output(options.output == "-" ? "" : "-", join_lines(outcome.log.lines));
   else if (options.output.empty())
     write_output("-", json);
   return 0;

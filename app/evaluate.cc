@@ -86,12 +86,18 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   options.iterations = job.iterations;
   PlanOutcome planned = make_plan(job.graph, job.hardware, options);
   Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
-  evaluation.explanation = planned.log.text();
+  evaluation.explanation = join_lines(planned.log.lines);
   evaluation.plan = std::move(planned.plan);
   return evaluation;
 }
 
 }  // namespace
+
+std::string join_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
 
 std::string broken_rules(const Job& job, const Plan& plan) {
   const CheckLimits limits{job.hardware.hbm_usable(), Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};

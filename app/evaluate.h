@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/policy_spec.h"
 #include "sim/model/graph.h"
@@ -32,6 +33,8 @@ struct Evaluation {
 Evaluation evaluate(const Job& job, const PolicySpec& policy);
 // A plan file. InfeasibleError with every rule it breaks when the checker refuses it.
 Evaluation evaluate(const Job& job, const Plan& plan);
+
+std::string join_lines(const std::vector<std::string>& lines);  // each with its line end
 
 // Every broken rule, a line each; empty: the plan is valid for so many iterations.
 std::string broken_rules(const Job& job, const Plan& plan);

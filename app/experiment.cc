@@ -34,13 +34,6 @@ std::vector<PolicySpec> read_policies(const YamlNode& node) {
 
 }  // namespace
 
-void set_hbm(Hardware& hardware, Bytes capacity, const std::string& where) {
-  if (capacity <= hardware.hbm_reserved)
-    throw InputError(where, fmt::format("{} B", capacity.value),
-                     fmt::format("more than the {} B of hbm.reserved", hardware.hbm_reserved.value));
-  hardware.hbm_capacity = capacity;
-}
-
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings) {
   const YamlNode root = apply_overrides(load_yaml(path), settings);
   const YamlMap map(root, {"name", "description", "hardware", "workload", "hbm", "iterations", "policies", "sweep", "output"});
@@ -48,7 +41,7 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
   experiment.name = map.get("name").string();
   const YamlNode hardware = map.get("hardware");
   experiment.hardware = hardware.is_scalar() ? load_hardware(hardware.file_name()) : read_hardware(hardware);
-  if (const auto hbm = map.find("hbm")) set_hbm(experiment.hardware, hbm->bytes(), hbm->where());
+  if (const auto hbm = map.find("hbm")) replace_hbm_capacity(experiment.hardware, hbm->bytes(), hbm->where());
   if (const auto iterations = map.find("iterations"))
     experiment.iterations = static_cast<int>(iterations->integer(1, kMaxIterations));
   experiment.policies = read_policies(map.get("policies"));

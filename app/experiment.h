@@ -22,9 +22,6 @@ struct Experiment {
 
 inline constexpr int kMaxIterations = 100'000'000;
 
-// Replaces the HBM capacity, up or down. InputError if `hbm.reserved` leaves nothing of it.
-void set_hbm(Hardware& hardware, Bytes capacity, const std::string& where);
-
 // `settings`: "key=value" each, laid over the file before it is read.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings);
 
