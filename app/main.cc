@@ -1,1 +1,152 @@
-int main() { return 1; }
+// The command `hyperoffload`: parses the options of a sub-command, runs it, and turns errors into one
+// sentence and an exit status (0 done, 1 a fault of ours, 2 wrong input, 3 it can't be done).
+#include <csignal>
+#include <cstdio>
+#include <functional>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "app/commands.h"
+#include "app/experiment.h"
+#include "app/policy_spec.h"
+#include "sim/model/error.h"
+
+namespace hyperoffload {
+namespace {
+
+using Command = std::function<int()>;
+
+// CLI11's own messages for a number out of range print a type's name; this says what was expected.
+CLI::Validator count_from_1(int max) {
+  return CLI::Validator(
+      [max](std::string& text) {
+        int value = 0;
+        const bool fine = CLI::detail::lexical_cast(text, value) && value >= 1 && value <= max;
+        return fine ? std::string() : fmt::format("found {}, expected a whole number from 1 to {}", text, max);
+      },
+      "N");
+}
+
+void add_machine_options(CLI::App& command, MachineOptions& options) {
+  command.add_option("TRACE", options.trace, "layer trace (JSON, may be gzipped; - is standard input)")->required();
+  command.add_option("--hardware", options.hardware, "machine file (YAML)")->required();
+  command.add_option("--hbm", options.hbm, "replaces the machine's HBM capacity, e.g. 48GiB");
+  command.add_option("--iterations", options.iterations, "times the trace runs in a row (1: one cold pass)")
+      ->check(count_from_1(kMaxIterations));
+}
+
+void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
+  auto* run = app.add_subcommand("run", "the main job: workload -> plan -> replay, every listed policy side by side");
+  run->add_option("EXPERIMENT", options.experiment, "experiment file (YAML)")->required();
+  run->add_option("-o,--output", options.directory, "folder for results.json, results.csv, plans and timelines");
+  run->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")->take_all()->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run->add_option("--jobs", options.jobs, "policies run at once")->check(count_from_1(1024));
+  run->footer("Example: hyperoffload run configs/experiments/quickstart.yaml -o out/quickstart --set hbm=30GiB");
+  run->callback([&] { chosen = [&] { return run_command(options); }; });
+}
+
+struct TraceOptions {
+  std::string input, output;
+  bool json = false;
+};
+
+void add_trace(CLI::App& app, TraceOptions& options, Command& chosen) {
+  auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
+  trace->require_subcommand(1);
+  auto* generate = trace->add_subcommand("generate", "model + phase + parallelism -> layer trace of one rank");
+  generate->add_option("WORKLOAD", options.input, "workload file (YAML)")->required();
+  generate->add_option("-o,--output", options.output, "layer trace to write; gzipped if it ends in .gz; - is standard output")->required();
+  generate->footer("Example: hyperoffload trace generate configs/workloads/llama-3.1-8b-prefill.yaml -o prefill.json");
+  generate->callback([&] { chosen = [&] { return trace_generate_command(options.input, options.output); }; });
+  auto* info = trace->add_subcommand("info", "counts, bytes by kind, FLOPs, the peak of live bytes and where it is");
+  info->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")->required();
+  info->add_flag("--json", options.json, "as JSON");
+  info->footer("Example: hyperoffload trace info prefill.json --json");
+  info->callback([&] { chosen = [&] { return trace_info_command(options.input, options.json); }; });
+}
+
+void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
+  auto* plan = app.add_subcommand("plan", "the graph-driven planner alone");
+  add_machine_options(*plan, options);
+  plan->add_option("-o,--output", options.output, "plan to write (default: standard output)");
+  plan->add_flag("--explain", options.explain, "why each transfer is there, and why then");
+  plan->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  plan->footer("Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json --explain");
+  plan->callback([&] { chosen = [&] { return plan_command(options); }; });
+}
+
+void add_check(CLI::App& app, CheckOptions& options, Command& chosen) {
+  auto* check = app.add_subcommand("check", "independent validator: yes (exit 0), or every rule broken and where (exit 3)");
+  add_machine_options(*check, options);
+  check->add_option("PLAN", options.plan, "plan (JSON)")->required();
+  check->footer("Example: hyperoffload check prefill.json plan.json --hardware configs/hardware/toy.yaml --hbm 30GiB");
+  check->callback([&] { chosen = [&] { return check_command(options); }; });
+}
+
+void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
+  auto* simulate = app.add_subcommand("simulate", "one replay of a plan or a policy");
+  add_machine_options(*simulate, options);
+  simulate->add_option("--plan", options.plan, "plan (JSON)");
+  std::string policies = "NAME[:key=value,...]:";
+  for (const PolicyInfo& info : known_policies()) policies += fmt::format(" {} ({});", info.name, info.summary);
+  simulate->add_option("--policy", options.policy, policies);
+  simulate->add_option("-o,--output", options.output, "result to write (JSON); - is standard output");
+  simulate->add_option("--timeline", options.timeline, "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
+  simulate->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  simulate->footer("Example: hyperoffload simulate prefill.json --hardware configs/hardware/toy.yaml --policy on_demand:evict=oldest -o result.json");
+  simulate->callback([&] { chosen = [&] { return simulate_command(options); }; });
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.", "hyperoffload");
+  app.set_version_flag("--version", std::string("hyperoffload ") + HYPEROFFLOAD_VERSION);
+  app.require_subcommand(1);
+  app.footer("Example: hyperoffload run configs/experiments/quickstart.yaml");
+  Command chosen;
+  RunOptions run;
+  TraceOptions trace;
+  PlanOptions plan;
+  CheckOptions check;
+  SimulateOptions simulate;
+  add_run(app, run, chosen);
+  add_trace(app, trace, chosen);
+  add_plan(app, plan, chosen);
+  add_check(app, check, chosen);
+  add_simulate(app, simulate, chosen);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {
+    return app.exit(e);
+  } catch (const CLI::ParseError& e) {
+    std::fputs(fmt::format("hyperoffload: {} (try --help)\n", e.what()).c_str(), stderr);
+    return 2;
+  }
+  return chosen();
+}
+
+}  // namespace
+}  // namespace hyperoffload
+
+int main(int argc, char** argv) {
+  using namespace hyperoffload;
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is a write error with a sentence
+  const auto say = [](const char* prefix, const std::exception& e) {
+    std::fputs(fmt::format("hyperoffload: {}{}\n", prefix, e.what()).c_str(), stderr);
+  };
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const InputError& e) {
+    say("", e);
+    return 2;
+  } catch (const InfeasibleError& e) {
+    say("", e);
+    return 3;
+  } catch (const std::bad_alloc& e) {
+    say("out of memory: ", e);
+    return 1;
+  } catch (const std::exception& e) {
+    say("a fault of ours, please report it: ", e);
+    return 1;
+  }
+}

@@ -1,1 +1,42 @@
-// room opens here
+#include "planner/planner.h"
+
+#include <algorithm>
+
+#include "planner/analysis/flat_graph.h"
+#include "planner/analysis/liveness.h"
+#include "planner/bound/window_bound.h"
+#include "planner/cost/walk.h"
+#include "planner/pipeline.h"
+#include "sim/model/check.h"
+#include "sim/model/error.h"
+
+namespace hyperoffload {
+
+PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
+  const FlatGraph flat(graph, hardware);
+  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
+  const Liveness liveness(flat, {options.iterations > 1, 0});
+  PlanOutcome outcome;
+  outcome.estimate = flat.machine.estimate;
+  outcome.plan.bound = window_bound(flat, ideal.last_iteration, options.iterations);
+  if (*std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
+    Found found =
+        search_plan(flat, ideal, {options.iterations, options.effort, outcome.plan.bound->stall.value});
+    found.written.plan.bound = std::move(outcome.plan.bound);
+    outcome.plan = std::move(found.written.plan);
+  }
+  const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
+  HYPER_CHECK(!walk.stuck, "the plan gets stuck");
+  outcome.plan.prediction =
+      Prediction{Seconds(walk.last_iteration),  Seconds(walk.first_iteration), Seconds(walk.total),
+                 Seconds(ideal.last_iteration), Bytes(walk.hbm_peak),          Bytes(walk.pool_peak)};
+  return outcome;
+}
+
+Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {
+  const FlatGraph flat(graph, hardware);
+  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
+  return window_bound(flat, ideal.last_iteration, iterations);
+}
+
+}  // namespace hyperoffload

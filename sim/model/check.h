@@ -17,7 +17,7 @@ class CheckFailure : public std::logic_error {
 
 }  // namespace hyperoffload
 
-#define HYPER_CHECK(condition, message) \
-  do {                                  \
+#define HYPER_CHECK(condition, message)                                            \
+  do {                                                                             \
     if (!(condition)) ::hyperoffload::check_failed(__FILE__, __LINE__, (message)); \
   } while (false)

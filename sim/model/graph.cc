@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "sim/model/error.h"
+#include "sim/model/name_index.h"
 
 namespace hyperoffload {
 namespace {
@@ -26,12 +26,12 @@ void sort_unique(std::vector<T>& ids) {
 }
 
 void check_tensors(const GraphSpec& spec) {
-  std::unordered_map<std::string_view, std::size_t> seen;
+  NameIndex seen;
   for (std::size_t i = 0; i < spec.tensors.size(); ++i) {
     const Tensor& t = spec.tensors[i];
     const std::string path = fmt::format("tensors[{}]", i);
-    if (const auto [it, fresh] = seen.emplace(t.name, i); !fresh)
-      throw InputError(at(spec, path + ".name"), fmt::format("\"{}\", already the name of tensors[{}]", t.name, it->second),
+    if (const std::int32_t other = seen.add(t.name, i, spec.tensors); other >= 0)
+      throw InputError(at(spec, path + ".name"), fmt::format("\"{}\", already the name of tensors[{}]", t.name, other),
                        "a unique name");
     if (t.bytes < Bytes(0))
       throw InputError(at(spec, path + ".bytes"), std::to_string(t.bytes.value), "0 to 2^63-1");
@@ -73,11 +73,11 @@ void check_op(const GraphSpec& spec, std::size_t i) {
 
 void check_ops(const GraphSpec& spec) {
   if (spec.ops.empty()) throw InputError(at(spec, "ops"), "no ops", "at least one op");
-  std::unordered_map<std::string_view, std::size_t> seen;
+  NameIndex seen;
   for (std::size_t i = 0; i < spec.ops.size(); ++i) {
-    if (const auto [it, fresh] = seen.emplace(spec.ops[i].name, i); !fresh)
+    if (const std::int32_t other = seen.add(spec.ops[i].name, i, spec.ops); other >= 0)
       throw InputError(at(spec, fmt::format("ops[{}].name", i)),
-                       fmt::format("\"{}\", already the name of ops[{}]", spec.ops[i].name, it->second), "a unique name");
+                       fmt::format("\"{}\", already the name of ops[{}]", spec.ops[i].name, other), "a unique name");
     check_op(spec, i);
   }
 }

@@ -50,21 +50,21 @@ struct Collective {
 };
 
 struct Op {
-  std::string name;                   // unique
-  std::optional<Seconds> duration;    // its time with nothing else using HBM
-  std::optional<Flops> flops;         // informative when `duration` is given
-  std::optional<Bytes> hbm_bytes;     // HBM traffic
-  std::vector<TensorId> reads;        // sorted, unique
-  std::vector<TensorId> writes;       // sorted, unique; also in `reads` = updated in place
+  std::string name;                 // unique
+  std::optional<Seconds> duration;  // its time with nothing else using HBM
+  std::optional<Flops> flops;       // informative when `duration` is given
+  std::optional<Bytes> hbm_bytes;   // HBM traffic
+  std::vector<TensorId> reads;      // sorted, unique
+  std::vector<TensorId> writes;     // sorted, unique; also in `reads` = updated in place
   EngineId engine;
-  std::vector<OpId> after;            // earlier ops
-  Bytes workspace;                    // taken in the op's tier from its start to its end
-  Tier memory = Tier::kHbm;           // where its tensors must be
+  std::vector<OpId> after;   // earlier ops
+  Bytes workspace;           // taken in the op's tier from its start to its end
+  Tier memory = Tier::kHbm;  // where its tensors must be
   std::optional<Collective> collective;
-  std::optional<OpId> known_after;    // its reads are known to a policy only once this op is done
-  int layer = -1;                     // -1: none given
-  std::string phase;                  // "forward", "backward", ...; empty: none given
-  std::string kernel;                 // "attention", "matmul", ...; empty: none given
+  std::optional<OpId> known_after;  // its reads are known to a policy only once this op is done
+  int layer = -1;                   // -1: none given
+  std::string phase;                // "forward", "backward", ...; empty: none given
+  std::string kernel;               // "attention", "matmul", ...; empty: none given
 };
 
 struct Access {
@@ -137,7 +137,9 @@ struct GraphSpec {
 // neither persistent nor an input, `initial: pool` on a tensor that is not persistent.
 Graph build_graph(GraphSpec spec);
 
-// JSON, `.json.gz` accepted (by content, not by name); "-" reads standard input.
+// JSON, `.json.gz` accepted (by content, not by name); "-" reads standard input. Strict: unknown keys and
+// names, wrong types, bytes that are not whole or above 2^63-1 are InputErrors with the path inside the
+// file. Engines come in the order of their first op. One key beyond the contract: an op's `kernel` (text).
 Graph load_graph(const std::string& path);
 Graph parse_graph(const std::string& text, const std::string& source);
 std::string graph_to_json(const Graph& graph);  // deterministic; ends with a newline

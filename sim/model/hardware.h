@@ -26,11 +26,11 @@ struct HostCompute {
 struct Hardware {
   std::string name;
 
-  int npu_count = 1;            // NPUs that take part; each replays the trace
-  FlopsPerSecond compute;       // of one NPU
-  Bytes hbm_capacity;           // of one NPU, as declared
-  Bytes hbm_reserved;           // of it, kept for runtime and communication buffers; default 0
-  BytesPerSecond hbm_bandwidth; // of one NPU; kernels and copies share it max-min fairly
+  int npu_count = 1;             // NPUs that take part; each replays the trace
+  FlopsPerSecond compute;        // of one NPU
+  Bytes hbm_capacity;            // of one NPU, as declared
+  Bytes hbm_reserved;            // of it, kept for runtime and communication buffers; default 0
+  BytesPerSecond hbm_bandwidth;  // of one NPU; kernels and copies share it max-min fairly
 
   LinkDirection link_read;   // pool -> one NPU
   LinkDirection link_write;  // one NPU -> pool; independent of link_read (full duplex)
@@ -51,5 +51,8 @@ class YamlNode;
 Hardware load_hardware(const std::string& path);
 // The same from a map that is open already: the `hardware:` block of an experiment.
 Hardware read_hardware(const YamlNode& node);
+// `--hbm` or `hbm:`: replaces the declared capacity, up or down. InputError(where) if it does not exceed
+// what is reserved.
+void replace_hbm_capacity(Hardware& hardware, Bytes capacity, const std::string& where);
 
 }  // namespace hyperoffload

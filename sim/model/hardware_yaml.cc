@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include "sim/model/error.h"
 #include "sim/model/hardware.h"
 #include "sim/model/yaml_reader.h"
 
@@ -75,6 +78,14 @@ Hardware read_hardware(const YamlNode& node) {
     hardware.host = HostCompute{positive_compute(keys.get("compute")), positive_rate(keys.get("bandwidth"))};
   }
   return hardware;
+}
+
+void replace_hbm_capacity(Hardware& hardware, Bytes capacity, const std::string& where) {
+  if (capacity <= hardware.hbm_reserved)
+    throw InputError(where, fmt::format("{} bytes of HBM", capacity.value),
+                     fmt::format("more than the {} bytes that machine \"{}\" reserves",
+                                 hardware.hbm_reserved.value, hardware.name));
+  hardware.hbm_capacity = capacity;
 }
 
 Hardware load_hardware(const std::string& path) { return read_hardware(load_yaml(path)); }

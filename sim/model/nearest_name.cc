@@ -60,14 +60,15 @@ std::string one_of(std::string_view wanted, const std::vector<std::string>& vali
   return nearest.empty() ? "one of " + list : "\"" + nearest + "\" (one of " + list + ")";
 }
 
-std::string quoted(std::string_view text) {
+std::string shortened(std::string_view text) {
   std::string shown = printable(text);
   std::size_t end = 0;
-  for (int characters = 0; end < shown.size() && characters < 57; ++characters) do
-      ++end;
-    while (end < shown.size() && (shown[end] & 0xC0) == 0x80);
+  for (int characters = 0; end < shown.size(); ++end)
+    if ((shown[end] & 0xC0) != 0x80 && ++characters > 57) break;
   if (end + 3 < shown.size()) shown = shown.substr(0, end) + "...";
-  return "\"" + shown + "\"";
+  return shown;
 }
+
+std::string in_quotes(std::string_view text) { return "\"" + shortened(text) + "\""; }
 
 }  // namespace hyperoffload

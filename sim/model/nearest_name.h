@@ -29,8 +29,9 @@ std::string nearest_name(std::string_view wanted, const std::vector<std::string>
 // `one of compute, count, hbm` when nothing is near.
 std::string one_of(std::string_view wanted, const std::vector<std::string>& valid);
 
-// Text from a file, for use inside a one-line message: in double quotes, at most 60 characters,
-// control characters and broken UTF-8 shown as '?'.
-std::string quoted(std::string_view text);
+// Text from a file or the command line, for use inside a one-line message: at most 60 characters, control
+// characters and broken UTF-8 shown as '?'; the second form in double quotes.
+std::string shortened(std::string_view text);
+std::string in_quotes(std::string_view text);
 
 }  // namespace hyperoffload

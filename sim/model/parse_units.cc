@@ -52,24 +52,26 @@ Measured parse(const std::string& text, const std::string& where, const Dimensio
   while (!rest.empty() && rest.back() == ' ') rest.remove_suffix(1);
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
   const std::optional<Decimal> number = take_decimal(rest);
-  if (!number) throw InputError(where, quoted(text), expected(dimension));
+  if (!number) throw InputError(where, in_quotes(text), expected(dimension));
   while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  if (rest.empty()) throw InputError(where, "a number without a unit, " + quoted(text), expected(dimension));
+  if (rest.empty())
+    throw InputError(where, "a number without a unit, " + in_quotes(text), expected(dimension));
   for (const Unit& unit : dimension.units) {
     if (rest != unit.name) continue;
     if (number->negative && !number->digits.empty())
-      throw InputError(where, "a negative value, " + quoted(text),
+      throw InputError(where, "a negative value, " + in_quotes(text),
                        std::string(dimension.what) + ", 0 or more");
     return {*number, unit};
   }
-  throw InputError(where, quoted(text) + ", whose unit " + quoted(rest) + " is not known here",
+  throw InputError(where, in_quotes(text) + ", whose unit " + in_quotes(rest) + " is not known here",
                    expected(dimension));
 }
 
 double parse_double(const std::string& text, const std::string& where, const Dimension& dimension) {
   const Measured value = parse(text, where, dimension);
   const std::optional<double> number = to_double(value.number, value.unit.exp10, value.unit.exp2);
-  if (!number) throw InputError(where, quoted(text), std::string(dimension.what) + " within 1e-300 to 1e300");
+  if (!number)
+    throw InputError(where, in_quotes(text), std::string(dimension.what) + " within 1e-300 to 1e300");
   return *number;
 }
 
@@ -82,12 +84,17 @@ Bytes parse_bytes(const std::string& text, const std::string& where) {
     case ByteCheck::kOk:
       return bytes;
     case ByteCheck::kTooLarge:
-      throw InputError(where, quoted(text), "at most 2^63-1 bytes (9223372036854775807B)");
-    case ByteCheck::kNegative:
+      throw InputError(where, in_quotes(text), "at most 2^63-1 bytes (9223372036854775807B)");
     case ByteCheck::kFraction:
+      // "47.1GiB" is a capacity as people write it: the whole bytes in it. Half a byte is a slip.
+      if (const auto bytes_in_it = to_double(value.number, value.unit.exp10, value.unit.exp2);
+          value.unit.exp10 + value.unit.exp2 > 0 && bytes_in_it && *bytes_in_it < 0x1p62)
+        return Bytes(static_cast<std::int64_t>(*bytes_in_it));
+      break;
+    case ByteCheck::kNegative:
       break;
   }
-  throw InputError(where, quoted(text) + ", which is no whole number of bytes", "whole bytes");
+  throw InputError(where, in_quotes(text) + ", which is no whole number of bytes", "whole bytes");
 }
 
 BytesPerSecond parse_rate(const std::string& text, const std::string& where) {

@@ -42,8 +42,8 @@ struct Prediction {
 struct Bound {
   Bytes hbm_peak;
   Seconds stall;
-  std::string method;              // "window", "lp", ...
-  std::string order = "program";   // the op order it is proven for
+  std::string method;             // "window", "lp", ...
+  std::string order = "program";  // the op order it is proven for
 };
 
 struct Plan {
@@ -54,6 +54,9 @@ struct Plan {
   std::optional<Bound> bound;
 };
 
+// JSON, strictly: InputError with the path inside the file for unknown keys and names, wrong types, a
+// range outside of its tensor, an `order` that is no permutation of the ops or breaks a dependency. An
+// absent `after_op` is null. That the actions make sense is check_plan's business, not the reader's.
 Plan load_plan(const std::string& path, const Graph& graph);
 Plan parse_plan(const std::string& text, const std::string& source, const Graph& graph);
 std::string plan_to_json(const Plan& plan, const Graph& graph);

@@ -29,8 +29,7 @@ struct Quantity {
     if constexpr (std::is_integral_v<Rep>) {
       Rep sum{};
       if (__builtin_add_overflow(a.value, b.value, &sum))
-        return Quantity(a.value > 0 ? std::numeric_limits<Rep>::max()
-                                    : std::numeric_limits<Rep>::min());
+        return Quantity(a.value > 0 ? std::numeric_limits<Rep>::max() : std::numeric_limits<Rep>::min());
       return Quantity(sum);
     } else {
       return Quantity(a.value + b.value);
@@ -40,8 +39,7 @@ struct Quantity {
     if constexpr (std::is_integral_v<Rep>) {
       Rep difference{};
       if (__builtin_sub_overflow(a.value, b.value, &difference))
-        return Quantity(a.value > 0 ? std::numeric_limits<Rep>::max()
-                                    : std::numeric_limits<Rep>::min());
+        return Quantity(a.value > 0 ? std::numeric_limits<Rep>::max() : std::numeric_limits<Rep>::min());
       return Quantity(difference);
     } else {
       return Quantity(a.value - b.value);

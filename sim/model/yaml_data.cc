@@ -82,7 +82,8 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void check_tag(const YAML::Mark& mark, const std::string& tag) const {
-    if (!tag.empty() && tag != "?" && tag != "!") fail(mark, "the tag " + quoted(tag), "values without tags");
+    if (!tag.empty() && tag != "?" && tag != "!")
+      fail(mark, "the tag " + in_quotes(tag), "values without tags");
   }
 
   std::shared_ptr<YamlData> make(YamlKind kind) const {
@@ -145,7 +146,7 @@ class TreeBuilder : public YAML::EventHandler {
     frame.merge_key = !data.quoted && data.text == "<<";
     int& first = frame.merge_key ? frame.merge_line : frame.lines[frame.key];
     if (first != 0)
-      fail(mark, fmt::format("the key {} a second time (first in line {})", quoted(frame.key), first),
+      fail(mark, fmt::format("the key {} a second time (first in line {})", in_quotes(frame.key), first),
            frame.merge_key ? "one \"<<\" a map, with a list for several" : "each key once");
     first = frame.key_line;
   }
@@ -209,7 +210,8 @@ void check_syntax(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
   NoEvents handler;
-  while (parser.HandleNextDocument(handler)) {
+  // Two are enough: on some broken texts the parser finds empty documents without end.
+  for (int document = 0; document < 2 && parser.HandleNextDocument(handler); ++document) {
   }
 }
 

@@ -30,7 +30,8 @@ YamlSlot replaced_in_list(const YamlSlot& slot, std::string_view rest, const Rep
   const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
   const std::size_t count = slot.data->items.size();
   if (error != std::errc() || end != step.data() + step.size() || index >= count)
-    fail(replacement, fmt::format("{} in {}, at a list of {}", quoted(step), quoted(replacement.path), count),
+    fail(replacement,
+         fmt::format("{} in {}, at a list of {}", in_quotes(step), in_quotes(replacement.path), count),
          count == 0 ? "a path that ends at the list" : fmt::format("an index from 0 to {}", count - 1));
   auto copy = std::make_shared<YamlData>(*slot.data);
   const std::string_view below = step.size() == rest.size() ? "" : rest.substr(step.size() + 1);
@@ -76,8 +77,8 @@ YamlSlot replaced(const YamlSlot& slot, std::string_view rest, const Replacement
   const std::string& path = replacement.path;
   const std::string above = path.substr(0, path.size() - rest.size() - 1);
   fail(replacement,
-       fmt::format("{}, which runs through {} ({}: {})", quoted(path), quoted(above),
-                   slot.data->origin->place(slot.line), quoted(slot.data->text)),
+       fmt::format("{}, which runs through {} ({}: {})", in_quotes(path), in_quotes(above),
+                   slot.data->origin->place(slot.line), in_quotes(slot.data->text)),
        "a path through maps");
 }
 
@@ -87,14 +88,14 @@ YamlNode with_value(const YamlNode& document, const std::string& dotted_path, co
   const Replacement replacement{dotted_path, YamlAccess::slot(value)};
   if (dotted_path.empty() || dotted_path.front() == '.' || dotted_path.back() == '.' ||
       dotted_path.find("..") != std::string::npos)
-    fail(replacement, "the path " + quoted(dotted_path),
+    fail(replacement, "the path " + in_quotes(dotted_path),
          "names joined by single dots, like npu.hbm.capacity");
   return YamlAccess::node(replaced(YamlAccess::slot(document), dotted_path, replacement), document.path());
 }
 
 YamlNode apply_overrides(YamlNode document, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) {
-    const auto origin = std::make_shared<YamlOrigin>(YamlOrigin{"--set " + setting, "", false});
+    const auto origin = std::make_shared<YamlOrigin>(YamlOrigin{"--set " + shortened(setting), "", false});
     const std::size_t equals = setting.find('=');
     if (equals == std::string::npos)
       throw InputError(origin->name, "no \"=\"", "key=value, like --set npu.count=2");

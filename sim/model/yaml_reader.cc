@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/model/check.h"
 #include "sim/model/decimal.h"
@@ -22,7 +23,7 @@ std::string describe(const YamlData& data) {
     case YamlKind::kNull:
       return "nothing";
     case YamlKind::kScalar:
-      return quoted(data.text);
+      return in_quotes(data.text);
     case YamlKind::kList:
       return "a list";
     case YamlKind::kMap:
@@ -196,7 +197,7 @@ YamlMap::YamlMap(const YamlNode& node, std::vector<std::string> valid_keys)
     const std::string& key = entries_[i].first;
     if (std::find(valid_.begin(), valid_.end(), key) != valid_.end()) continue;
     const YamlSlot slot{YamlAccess::slot(entries_[i].second).data, entries[i].key_line};
-    YamlAccess::node(slot, node.path()).fail("the unknown key " + quoted(key), one_of(key, valid_));
+    YamlAccess::node(slot, node.path()).fail("the unknown key " + in_quotes(key), one_of(key, valid_));
   }
 }
 
@@ -212,7 +213,7 @@ YamlNode YamlMap::get(const std::string& key) const {
   if (auto node = find(key)) return *node;
   std::string keys;
   for (const std::string& name : valid_) keys += (keys.empty() ? "" : ", ") + name;
-  node_.fail("no key " + quoted(key), "that key (this map takes " + keys + ")");
+  node_.fail("no key " + in_quotes(key), "that key (this map takes " + keys + ")");
 }
 
 YamlNode parse_yaml(const std::string& text, const std::string& source) {

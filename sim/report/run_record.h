@@ -35,7 +35,7 @@ struct TransferRecord {
   Seconds queued;         // at the head of its queue, its anchor done: could start but for room
   Seconds start;          // room was there: its bytes are taken
   Seconds flow_start;     // start + latency: the bandwidth part begins
-  Seconds end;
+  Seconds end;            // also where it lies behind the last op's end: the end it would have
   int action = -1;        // index into Plan::actions, or -1
   Bytes bytes() const { return to - from; }
 };
@@ -52,6 +52,7 @@ struct NpuRecord {
   std::vector<MemorySample> memory;       // empty unless a timeline was asked for
   std::vector<Seconds> iteration_start;   // one an iteration
   std::vector<Seconds> iteration_end;     // its last op's end
+  std::vector<Seconds> inputs_taken;      // when its inputs' bytes were taken; empty: at its start
   Bytes hbm_peak;                         // before the last op's end, transfers in flight included
 };
 

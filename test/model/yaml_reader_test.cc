@@ -53,6 +53,7 @@ TEST_CASE("A file that is no single YAML map is refused with its line") {
   }
 }
 
+// Other readers keep the last silently: https://github.com/yaml/pyyaml/issues/165
 TEST_CASE("A duplicate key is an error that names both lines, at any depth") {
   CHECK(parse_error("name: a\nb: 1\nname: c\n") ==
         "a.yaml:3: found the key \"name\" a second time (first in line 1), expected each key once");
@@ -94,6 +95,7 @@ TEST_CASE("Aliases of aliases cost nothing until someone walks them, and then it
   CHECK(contains(parse_error("a: " + deep), "a.yaml:1: found nesting that is too deep"));
 }
 
+// In YAML 1.1 `no` and `off` are booleans: https://github.com/r-lib/yaml/issues/65
 TEST_CASE("Scalars keep their spelling: no, off and y are text, and only true and false are booleans") {
   for (const char* text : {"no", "off", "y", "NO", "yes", "8", "1e9", "true", "2026-01-01", "~x"})
     CHECK(value_of(text).string() == text);
@@ -229,8 +231,8 @@ TEST_CASE("The nearest name forgives typing errors, not different words") {
   CHECK(nearest_name("hmb", {"hbm"}) == "hbm");
   CHECK(nearest_name("x", {"y"}) == "y");
   CHECK(nearest_name("", valid) == "");
-  CHECK(quoted("a\nb") == "\"a?b\"");
-  CHECK(quoted(std::string(100, 'x')) == "\"" + std::string(57, 'x') + "...\"");
+  CHECK(in_quotes("a\nb") == "\"a?b\"");
+  CHECK(in_quotes(std::string(100, 'x')) == "\"" + std::string(57, 'x') + "...\"");
 }
 
 }  // namespace

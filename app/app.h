@@ -1,3 +1,0 @@
-// The command line: one function a sub-command.
-#pragma once
-namespace hyperoffload {}

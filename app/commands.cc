@@ -1,0 +1,95 @@
+#include "app/commands.h"
+
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include "app/evaluate.h"
+#include "app/experiment.h"
+#include "app/output.h"
+#include "planner/planner.h"
+#include "sim/model/error.h"
+#include "sim/model/parse_units.h"
+#include "sim/report/result_json.h"
+#include "sim/report/table.h"
+#include "sim/report/trace_info.h"
+#include "sim/workload/workload.h"
+
+namespace hyperoffload {
+namespace {
+
+struct Inputs {
+  Graph graph;
+  Hardware hardware;
+};
+
+Inputs load_inputs(const MachineOptions& options) {
+  Inputs inputs{load_graph(options.trace), load_hardware(options.hardware)};
+  if (!options.hbm.empty()) replace_hbm_capacity(inputs.hardware, parse_bytes(options.hbm, "--hbm"), "--hbm");
+  return inputs;
+}
+
+void check_bound_method(const std::string& method) {
+  if (method != "window") throw InputError("--bound", fmt::format("\"{}\"", method), "window");
+}
+
+}  // namespace
+
+int trace_generate_command(const std::string& workload, const std::string& output) {
+  write_output(output, graph_to_json(generate_trace(load_workload(workload))));
+  return 0;
+}
+
+int trace_info_command(const std::string& trace, bool json) {
+  const TraceInfo info = trace_info(load_graph(trace));
+  write_output("-", json ? trace_info_json(info) : trace_info_table(info));
+  return 0;
+}
+
+int plan_command(const PlanOptions& options) {
+  check_bound_method(options.bound);
+  const Inputs inputs = load_inputs(options);
+  PlannerOptions planner;
+  planner.iterations = options.iterations;
+  const PlanOutcome outcome = make_plan(inputs.graph, inputs.hardware, planner);
+  const std::string json = plan_to_json(outcome.plan, inputs.graph);
+  if (!options.output.empty()) write_output(options.output, json);
+  if (options.explain)
+    write_output(options.output == "-" ? "" : "-", join_lines(outcome.log.lines));
+  else if (options.output.empty())
+    write_output("-", json);
+  return 0;
+}
+
+int check_command(const CheckOptions& options) {
+  const Inputs inputs = load_inputs(options);
+  const Plan plan = load_plan(options.plan, inputs.graph);
+  const std::string broken = broken_rules({inputs.graph, inputs.hardware, options.iterations}, plan);
+  write_output("-", broken.empty() ? "the plan keeps every rule\n" : broken + "\n");
+  return broken.empty() ? 0 : 3;
+}
+
+int simulate_command(const SimulateOptions& options) {
+  check_bound_method(options.bound);
+  if (options.plan.empty() == options.policy.empty())
+    throw InputError("simulate", options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy", "one of them");
+  const Inputs inputs = load_inputs(options);
+  const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
+  const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
+                                                     : evaluate(job, load_plan(options.plan, inputs.graph));
+  const Result& result = evaluation.result;
+  if (!result.has_figures()) throw InfeasibleError(result.reason);
+  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation);
+  if (!options.output.empty()) write_output(options.output, result_to_json(result));
+  if (options.output != "-") write_output("-", results_table({result}));
+  return 0;
+}
+
+int run_command(const RunOptions& options) {
+  const Experiment experiment = load_experiment(options.experiment, options.settings);
+  const std::vector<Result> results = run_experiment(experiment, options.directory, options.jobs);
+  write_output("-", results_table(results));
+  return 0;
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,41 @@
+// The sub-commands: each gets its options parsed, does its job, and returns the exit status 0 or 3.
+// Standard output carries results only. "-" as a file name is standard input or output.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace hyperoffload {
+
+struct MachineOptions {  // of plan, check and simulate
+  std::string trace, hardware, hbm;
+  int iterations = 1;
+};
+
+struct RunOptions {
+  std::string experiment, directory;
+  std::vector<std::string> settings;
+  int jobs = 1;
+};
+
+struct PlanOptions : MachineOptions {
+  std::string output, bound = "window";
+  bool explain = false;
+};
+
+struct CheckOptions : MachineOptions {
+  std::string plan;
+};
+
+struct SimulateOptions : MachineOptions {
+  std::string plan, policy, output, timeline, bound = "window";
+};
+
+int run_command(const RunOptions& options);
+int trace_generate_command(const std::string& workload, const std::string& output);
+int trace_info_command(const std::string& trace, bool json);
+int plan_command(const PlanOptions& options);
+int check_command(const CheckOptions& options);
+int simulate_command(const SimulateOptions& options);
+
+}  // namespace hyperoffload

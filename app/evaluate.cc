@@ -1,0 +1,129 @@
+#include "app/evaluate.h"
+
+#include <fmt/format.h>
+
+#include "planner/planner.h"
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
+#include "sim/policy/on_demand.h"
+#include "sim/policy/planned.h"
+#include "sim/replay/replay.h"
+#include "sim/report/metrics.h"
+
+namespace hyperoffload {
+namespace {
+
+RunRecord ideal_run(const Job& job, int iterations, bool full) {
+  ReplayOptions options;
+  options.iterations = iterations;
+  options.full_record = full;
+  options.everything_in_place = true;
+  return replay(job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
+}
+
+// One NPU, one iteration: nothing moves, so all NPUs and iterations are alike.
+RunRecord ideal_iteration(const Job& job) {
+  Hardware one = job.hardware;
+  one.npu_count = 1;
+  return ideal_run({job.graph, one}, 1, false);
+}
+
+Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
+  const RunRecord ideal = ideal_iteration(job);
+  RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
+  outcome.record = &record;
+  outcome.ideal = &ideal;
+  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  Evaluation evaluation;
+  evaluation.result = summarize(outcome);
+  if (job.keep_record) evaluation.record = std::move(record);
+  return evaluation;
+}
+
+Evaluation cannot_run(const Job& job, const std::string& policy, const std::string& reason) {
+  RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
+  outcome.fits = false;
+  outcome.reason = reason;
+  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  return {summarize(outcome), {}, {}, {}};
+}
+
+Evaluation evaluate_resident(const Job& job) {
+  Evaluation evaluation = sum_up(job, "resident", ideal_run(job, job.iterations, job.keep_record));
+  Result& result = evaluation.result;
+  const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
+    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier, (peak - capacity).value,
+                       peak.value, capacity.value);
+  };
+  if (result.hbm_peak > job.hardware.hbm_usable())
+    result.reason = too_small("HBM", result.hbm_peak, job.hardware.hbm_usable());
+  else if (result.pool_peak > job.hardware.pool_capacity)
+    result.reason = too_small("the pool", result.pool_peak, job.hardware.pool_capacity);
+  result.fits = result.reason.empty();
+  return evaluation;
+}
+
+OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {
+  const auto option = policy.options.find("evict");
+  if (option == policy.options.end() || option->second == "lru") return OnDemandPolicy::Evict::kLru;
+  if (option->second == "oldest") return OnDemandPolicy::Evict::kOldest;
+  throw InputError(fmt::format("policy {}", policy.text()), fmt::format("evict={}", option->second), "lru or oldest");
+}
+
+RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
+  ReplayOptions options;
+  options.iterations = job.iterations;
+  options.full_record = job.keep_record;
+  return replay(job.graph, job.hardware, factory, options);
+}
+
+Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan& plan) {
+  return sum_up(job, name, replay_job(job, [&] { return std::make_unique<PlannedPolicy>(job.graph, plan); }));
+}
+
+Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
+  PlannerOptions options;
+  options.iterations = job.iterations;
+  PlanOutcome planned = make_plan(job.graph, job.hardware, options);
+  Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
+  evaluation.explanation = join_lines(planned.log.lines);
+  evaluation.plan = std::move(planned.plan);
+  return evaluation;
+}
+
+}  // namespace
+
+std::string join_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string broken_rules(const Job& job, const Plan& plan) {
+  const CheckLimits limits{job.hardware.hbm_usable(), Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
+  std::string text;
+  for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
+    text += (text.empty() ? "" : "\n") + violation.message;
+  return text;
+}
+
+Evaluation evaluate(const Job& job, const Plan& plan) {
+  if (const std::string broken = broken_rules(job, plan); !broken.empty())
+    throw InfeasibleError("the plan breaks the rules:\n" + broken);
+  Evaluation evaluation = evaluate_planned(job, "plan", plan);
+  evaluation.plan = plan;
+  return evaluation;
+}
+
+Evaluation evaluate(const Job& job, const PolicySpec& policy) {
+  try {
+    if (policy.name == "resident") return evaluate_resident(job);
+    if (policy.name == "graph") return evaluate_graph(job, policy);
+    const OnDemandPolicy::Evict evict = eviction_of(policy);
+    return sum_up(job, policy.text(), replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
+  } catch (const InfeasibleError& e) {
+    return cannot_run(job, policy.text(), e.what());
+  }
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,42 @@
+// One policy on one workload and machine: plan if it plans, replay, and sum up. The only place where
+// planner and simulator meet.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/policy_spec.h"
+#include "sim/model/graph.h"
+#include "sim/model/hardware.h"
+#include "sim/model/plan.h"
+#include "sim/report/result.h"
+#include "sim/report/run_record.h"
+
+namespace hyperoffload {
+
+struct Job {
+  const Graph& graph;
+  const Hardware& hardware;  // HBM capacity as this job has it
+  int iterations = 1;
+  bool keep_record = false;  // for a timeline: all iterations
+};
+
+struct Evaluation {
+  Result result;
+  std::optional<RunRecord> record;  // when kept, and the run could happen
+  std::optional<Plan> plan;         // of a policy that plans
+  std::string explanation;          // its decisions, line by line
+};
+
+// A policy that can't run has a result with `fits: false` and the reason; nothing is thrown for that.
+Evaluation evaluate(const Job& job, const PolicySpec& policy);
+// A plan file. InfeasibleError with every rule it breaks when the checker refuses it.
+Evaluation evaluate(const Job& job, const Plan& plan);
+
+std::string join_lines(const std::vector<std::string>& lines);  // each with its line end
+
+// Every broken rule, a line each; empty: the plan is valid for so many iterations.
+std::string broken_rules(const Job& job, const Plan& plan);
+
+}  // namespace hyperoffload

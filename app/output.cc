@@ -1,0 +1,84 @@
+#include "app/output.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "sim/model/atomic_file.h"
+#include "sim/model/check.h"
+#include "sim/model/error.h"
+#include "sim/replay/isolate.h"
+#include "sim/report/chrome_trace.h"
+#include "sim/report/result_csv.h"
+#include "sim/report/result_json.h"
+
+namespace hyperoffload {
+namespace {
+
+namespace fs = std::filesystem;
+
+void make_directory(const std::string& directory) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory))
+    throw InputError("-o " + directory, error ? error.message() : "a file of that name", "a folder, or a place to make one");
+}
+
+// "on_demand:evict=oldest" -> "on_demand-evict-oldest": the policy in a file's name.
+std::string file_stem(const PolicySpec& policy) {
+  std::string stem = policy.text();
+  std::replace_if(stem.begin(), stem.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
+  return stem;
+}
+
+// One policy, in its own process; what comes back is its result as JSON.
+std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
+  const Job job{experiment.graph, experiment.hardware, experiment.iterations, experiment.timeline && !directory.empty()};
+  const Evaluation evaluation = evaluate(job, policy);
+  const fs::path stem = fs::path(directory) / file_stem(policy);
+  if (!directory.empty() && evaluation.plan)
+    write_output(stem.string() + ".plan.json", plan_to_json(*evaluation.plan, experiment.graph));
+  if (evaluation.record) write_timeline(stem.string() + ".trace.json", job, evaluation);
+  return result_to_json(evaluation.result);
+}
+
+}  // namespace
+
+void write_output(const std::string& path, const std::string& text) {
+  if (path.empty())
+    std::fputs(text.c_str(), stderr);
+  else
+    write_file_atomically(path, text);
+}
+
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
+  HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
+  std::ostringstream text;
+  const TimelineSummary summary = write_chrome_trace(
+      text, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr});
+  if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
+  write_file_atomically(path, text.str());
+}
+
+std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs) {
+  if (!directory.empty()) make_directory(directory);
+  std::vector<IsolatedWork> works;
+  for (const PolicySpec& policy : experiment.policies)
+    works.push_back([&] { return run_policy(experiment, policy, directory); });
+  std::vector<Result> results;
+  for (const std::string& json : run_isolated_all(works, jobs)) {
+    const std::vector<Result> parsed = parse_results(json, "a policy's result");
+    HYPER_CHECK(parsed.size() == 1, "one result a policy");
+    results.push_back(parsed.front());
+  }
+  if (!directory.empty()) {
+    write_output((fs::path(directory) / "results.json").string(), results_to_json(results));
+    write_output((fs::path(directory) / "results.csv").string(), results_to_csv(results));
+  }
+  return results;
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,22 @@
+// What commands write: results, plans and timelines, each whole or not at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/evaluate.h"
+#include "app/experiment.h"
+
+namespace hyperoffload {
+
+// "-": standard output; "": standard error. Otherwise a file, by a temporary name and a rename.
+void write_output(const std::string& path, const std::string& text);
+
+// Chrome trace event JSON; gzipped when the name ends in .gz.
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
+
+// Runs every policy, `jobs` at once, each in a process of its own. With a directory: results.json,
+// results.csv, POLICY.plan.json of a policy that plans, POLICY.trace.json if timelines are asked for.
+std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs);
+
+}  // namespace hyperoffload

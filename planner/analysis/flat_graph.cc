@@ -1,0 +1,75 @@
+#include "planner/analysis/flat_graph.h"
+
+#include <algorithm>
+
+namespace hyperoffload {
+namespace {
+
+double shared_rate(double link, const std::optional<BytesPerSecond>& port, int sharers, bool* estimate) {
+  if (!port) return link;
+  const double share = port->value / sharers;
+  if (sharers > 1 && share < link) *estimate = true;
+  return std::min(link, share);
+}
+
+}  // namespace
+
+double Machine::load_seconds(std::int64_t bytes) const {
+  return read_latency + static_cast<double>(bytes) / std::min(read_bandwidth, hbm_bandwidth);
+}
+
+double Machine::store_seconds(std::int64_t bytes) const {
+  return write_latency + static_cast<double>(bytes) / std::min(write_bandwidth, hbm_bandwidth);
+}
+
+Machine one_npu(const Hardware& hardware) {
+  Machine m;
+  const int npus = std::max(1, hardware.npu_count);
+  m.hbm = hardware.hbm_usable().value;
+  m.pool = hardware.pool_capacity.value / npus;
+  m.read_bandwidth =
+      shared_rate(hardware.link_read.bandwidth.value, hardware.pool_read_port, npus, &m.estimate);
+  m.write_bandwidth =
+      shared_rate(hardware.link_write.bandwidth.value, hardware.pool_write_port, npus, &m.estimate);
+  m.read_latency = hardware.link_read.latency.value;
+  m.write_latency = hardware.link_write.latency.value;
+  m.hbm_bandwidth = hardware.hbm_bandwidth.value;
+  return m;
+}
+
+FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware)
+    : graph(&g),
+      machine(one_npu(hardware)),
+      ops(static_cast<int>(g.ops().size())),
+      tensors(static_cast<int>(g.tensors().size())),
+      engines(static_cast<int>(g.engines().size())) {
+  for (const Tensor& t : g.tensors()) {
+    bytes.push_back(t.bytes.value);
+    persistent.push_back(t.persistent);
+    bound_to_pool.push_back(t.initial == Tier::kPool);
+  }
+  access_begin_.push_back(0);
+  for (const Op& op : g.ops()) {
+    cost.push_back(op_cost(op, hardware));
+    workspace.push_back(op.workspace.value);
+    in_pool.push_back(op.memory == Tier::kPool);
+    engine_.push_back(op.engine.value);
+    auto r = op.reads.begin();
+    auto w = op.writes.begin();
+    while (r != op.reads.end() || w != op.writes.end()) {
+      const bool reads = r != op.reads.end() && (w == op.writes.end() || *r <= *w);
+      const bool writes = w != op.writes.end() && (r == op.reads.end() || *w <= *r);
+      access_.push_back({reads ? r->value : w->value, reads, writes});
+      if (reads) ++r;
+      if (writes) ++w;
+    }
+    access_begin_.push_back(static_cast<std::uint32_t>(access_.size()));
+  }
+  for (int t = 0; t < tensors; ++t) {
+    if (!g.is_input(TensorId(t))) continue;
+    inputs.push_back(t);
+    input_bytes += bytes[t];
+  }
+}
+
+}  // namespace hyperoffload

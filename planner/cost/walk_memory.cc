@@ -1,0 +1,98 @@
+#include "planner/cost/walk_memory.h"
+
+namespace hyperoffload {
+namespace {
+
+using Ranges = std::vector<std::pair<std::int64_t, std::int64_t>>;
+
+std::int64_t overlap(const Ranges& ranges, std::int64_t from, std::int64_t to) {
+  std::int64_t sum = 0;
+  for (const auto& [a, b] : ranges) sum += std::max<std::int64_t>(0, std::min(b, to) - std::max(a, from));
+  return sum;
+}
+
+void unite(Ranges& ranges, std::int64_t from, std::int64_t to) {
+  Ranges merged;
+  for (const auto& range : ranges) {
+    if (range.second < from || range.first > to) {
+      merged.push_back(range);
+    } else {
+      from = std::min(from, range.first);
+      to = std::max(to, range.second);
+    }
+  }
+  merged.emplace_back(from, to);
+  std::sort(merged.begin(), merged.end());
+  ranges = std::move(merged);
+}
+
+}  // namespace
+
+WalkMemory::WalkMemory(const FlatGraph& graph, const std::vector<char>& starts_in_pool)
+    : graph_(graph), resident_(graph.tensors), own_(graph.tensors), own_ranges_(graph.tensors) {
+  for (int t = 0; t < graph.tensors; ++t) {
+    if (!graph.persistent[t]) continue;
+    (starts_in_pool[t] ? own_ : resident_)[t] = graph.bytes[t];
+    starts_in_pool[t] ? take_pool(graph.bytes[t]) : take_hbm(graph.bytes[t]);
+  }
+}
+
+std::int64_t WalkMemory::need(int op) const {
+  std::int64_t sum = graph_.workspace[op];
+  for (const FlatAccess& access : graph_.accesses(op))
+    if (access.writes && !access.reads) sum += missing(op, access.tensor);
+  return sum;
+}
+
+void WalkMemory::start_op(int op) {
+  const bool in_pool = graph_.in_pool[op];
+  std::int64_t sum = graph_.workspace[op];
+  for (const FlatAccess& access : graph_.accesses(op)) {
+    if (!access.writes || access.reads) continue;
+    sum += missing(op, access.tensor);
+    (in_pool ? own_ : resident_)[access.tensor] = graph_.bytes[access.tensor];
+  }
+  in_pool ? take_pool(sum) : take_hbm(sum);
+}
+
+void WalkMemory::end_op(int op) { (graph_.in_pool[op] ? pool_used_ : hbm_used_) -= graph_.workspace[op]; }
+
+void WalkMemory::take_input(int tensor) {
+  resident_[tensor] = graph_.bytes[tensor];
+  take_hbm(graph_.bytes[tensor]);
+}
+
+std::int64_t WalkMemory::need(const Action& action) const {
+  if (action.kind == ActionKind::kPrefetch) return action.bytes().value;
+  const int t = action.tensor.value;
+  if (own_[t] == 0) return action.bytes().value;
+  if (own_[t] == graph_.bytes[t]) return 0;
+  return action.bytes().value - overlap(own_ranges_[t], action.from.value, action.to.value);
+}
+
+void WalkMemory::start_transfer(const Action& action) {
+  const int t = action.tensor.value;
+  if (action.kind == ActionKind::kPrefetch) {
+    resident_[t] += action.bytes().value;
+    take_hbm(action.bytes().value);
+    return;
+  }
+  const std::int64_t fresh = need(action);
+  own_[t] += fresh;
+  take_pool(fresh);
+  if (fresh > 0 && own_[t] < graph_.bytes[t]) unite(own_ranges_[t], action.from.value, action.to.value);
+}
+
+void WalkMemory::detach(const Action& action) {
+  resident_[action.tensor.index()] -= action.bytes().value;
+  hbm_used_ -= action.bytes().value;
+}
+
+void WalkMemory::die(int tensor) {
+  hbm_used_ -= resident_[tensor];
+  pool_used_ -= own_[tensor];
+  resident_[tensor] = own_[tensor] = 0;
+  own_ranges_[tensor].clear();
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,53 @@
+// Bytes taken in both tiers while a walk goes on, by tensor: how much is resident in HBM, how much of
+// the pool is the tensor's own (valid or stale). Pieces only need their ranges remembered in the pool,
+// where a later store reuses bytes; in HBM a valid plan moves what is wholly there or wholly absent.
+// Bytes as int64. All O(1) but for stores of pieces, O(ranges of the tensor).
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "planner/analysis/flat_graph.h"
+#include "sim/model/plan.h"
+
+namespace hyperoffload {
+
+class WalkMemory {
+ public:
+  WalkMemory(const FlatGraph& graph, const std::vector<char>& starts_in_pool);
+
+  std::int64_t hbm_free() const { return graph_.machine.hbm - hbm_used_; }
+  std::int64_t pool_free() const { return graph_.machine.pool - pool_used_; }
+  std::int64_t hbm_used() const { return hbm_used_; }
+  std::int64_t pool_used() const { return pool_used_; }
+  std::int64_t hbm_peak() const { return hbm_peak_; }
+  std::int64_t pool_peak() const { return pool_peak_; }
+  bool absent(int tensor) const { return resident_[tensor] == 0 && own_[tensor] == 0; }
+
+  // What an op takes at its start: bytes born at it or missing of what it only writes, and workspace.
+  std::int64_t need(int op) const;
+  void start_op(int op);
+  void end_op(int op);  // its workspace
+  void take_input(int tensor);
+
+  std::int64_t need(const Action& action) const;  // of the tier a transfer fills
+  void start_transfer(const Action& action);
+  void detach(const Action& action);
+  void die(int tensor);
+
+ private:
+  std::int64_t missing(int op, int tensor) const {
+    return graph_.bytes[tensor] - (graph_.in_pool[op] ? own_[tensor] : resident_[tensor]);
+  }
+  void take_hbm(std::int64_t bytes) { hbm_peak_ = std::max(hbm_peak_, hbm_used_ += bytes); }
+  void take_pool(std::int64_t bytes) { pool_peak_ = std::max(pool_peak_, pool_used_ += bytes); }
+
+  const FlatGraph& graph_;
+  std::int64_t hbm_used_ = 0, pool_used_ = 0, hbm_peak_ = 0, pool_peak_ = 0;
+  std::vector<std::int64_t> resident_, own_;
+  std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> own_ranges_;  // pieces; sorted, disjoint
+};
+
+}  // namespace hyperoffload

@@ -1,0 +1,92 @@
+// What a set of evictions takes and gives on a guide timeline: freed bytes by position, booked time on
+// both directions of the link. evict() books all or nothing; restore() is its exact inverse.
+//
+// A unit that leaves in its gap is stored after its version's write, as early as the link allows
+// (unless a valid pool copy exists), gives its bytes back from the first position that starts after
+// both the store and the access that opens the gap, and is loaded as late as it can be hidden; its
+// bytes count again from the position behind the last that has ended when the load starts. No action
+// can stand between the iteration's start and the first op, so position 0 never waits for position 1.
+// Positions and gaps: analysis/liveness.h. O(log) an operation.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/analysis/flat_graph.h"
+#include "planner/analysis/liveness.h"
+#include "planner/analysis/memory_profile.h"
+#include "planner/cost/step_clock.h"
+#include "planner/ledger/link_ledger.h"
+
+namespace hyperoffload {
+
+enum class Verdict {
+  kDone,
+  kStoreLate,  // the store can't end before the position asked for
+  kLoadLate,   // the load can't be hidden any more
+  kUseless,    // frees nothing there
+};
+
+class EvictionLedger {
+ public:
+  EvictionLedger(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock);
+
+  // Lets the unit leave so that `position` (inside its gap, on the gap's axis) is freed.
+  Verdict evict(int unit, int position);
+  // The same, whatever it takes: who waits for store or load is the walk's business.
+  void evict_exposed(int unit, int position);
+  // Puts off the load of an evicted unit that would be back before `position`, which frees that, too.
+  void postpone(int unit, int position);
+  // Ticks the op at `position` and the reader would wait then.
+  Ticks exposed(int unit, int position) const;
+  void restore(int unit);
+
+  bool evicted(int unit) const { return units_[unit].evicted; }
+  const std::vector<char>& evicted_units() const { return evicted_; }
+  bool clean(int unit) const { return liveness_.clean(graph_, evicted_, unit); }
+  Ticks store_end(int unit) const;  // if it were stored now; of the version's store if there is one
+  std::int64_t bytes_at(int position) const { return profile_.at(position); }
+  std::int64_t bytes_over(int from, int to) const { return profile_.max(from, to); }
+  // Positions the unit freed, on its gap's axis.
+  int freed_from(int unit) const { return units_[unit].from; }
+  int freed_to(int unit) const { return units_[unit].to; }
+  // Units in the order in which they were evicted; those since restored still stand in it.
+  const std::vector<std::int32_t>& history() const { return history_; }
+
+ private:
+  struct Unit {
+    bool evicted = false;
+    int from = 0, to = 0;
+    Booking load;
+  };
+  struct Store {
+    int users = 0;
+    bool booked = false;
+    Booking booking;
+  };
+  const Gap& gap(int unit) const { return liveness_.gap(unit); }
+  Ticks load_ticks(int unit) const {
+    return clock_.ticks(graph_.machine.load_seconds(liveness_.unit_bytes(unit)));
+  }
+  Ticks store_ticks(int unit) const {
+    return clock_.ticks(graph_.machine.store_seconds(liveness_.unit_bytes(unit)));
+  }
+  Ticks release_of_store(int unit) const;
+  Ticks turn(const Gap& g) const { return g.next_turn ? clock_.period() : 0; }
+  int reload_position(int count_from) const;
+  int freed_from(const Gap& g, Ticks store_end) const;
+  Booking book_exposed(int unit, int position, int* count_from);
+  void commit(int unit, int from, int to, Booking load);
+
+  const FlatGraph& graph_;
+  const Liveness& liveness_;
+  const StepClock& clock_;
+  MemoryProfile profile_;
+  LinkLedger reads_, writes_;
+  std::vector<Unit> units_;
+  std::vector<Store> stores_;  // by slot
+  std::vector<char> evicted_;
+  std::vector<std::int32_t> history_;
+};
+
+}  // namespace hyperoffload

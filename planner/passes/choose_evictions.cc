@@ -1,0 +1,213 @@
+#include "planner/passes/choose_evictions.h"
+
+#include <algorithm>
+#include <numeric>
+#include <queue>
+#include <tuple>
+
+#include "sim/model/check.h"
+
+namespace hyperoffload {
+namespace {
+
+// How many of the farthest candidates are compared when one has to stall. Cost grows with it, and the
+// farthest is nearly always the cheapest.
+constexpr int kCompared = 8;
+
+// A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
+struct Early {
+  int use;  // on the sweep's axis
+  int rank;
+  int unit;
+  bool operator<(const Early& other) const {
+    return std::tuple(use, -rank, unit) < std::tuple(other.use, -other.rank, other.unit);
+  }
+};
+
+struct Candidate {
+  int next_use;        // on the sweep's axis
+  bool costs;          // needs the link at all
+  std::int64_t bytes;  // of a piece
+  int rank;
+  int gap;
+  auto key() const { return std::tuple(next_use, !costs, bytes, -rank, gap); }
+  bool operator<(const Candidate& other) const { return key() < other.key(); }
+};
+
+class Sweep {
+ public:
+  Sweep(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+        const std::vector<std::int32_t>& rank, EvictionLedger& ledger)
+      : graph_(graph),
+        liveness_(liveness),
+        clock_(clock),
+        rank_(rank),
+        ledger_(ledger),
+        next_piece_(liveness.gaps.size()),
+        back_(liveness.positions),
+        opening_(liveness.positions + 1) {}
+
+  void run();
+
+ private:
+  void open_gaps(int position);
+  void relieve(int position);
+  bool evict_best(int position);
+  void stall_cheapest(int position);
+  void watch(int unit, int offset);
+  void offer(int gap, int position);
+  // A gap's own axis may be one turn ahead of the sweep's.
+  int on_axis(const Gap& gap, int position) const {
+    return position > gap.open ? position : position + liveness_.positions;
+  }
+  bool whole(const Gap& gap) const { return gap.open < 0; }  // an initial placement is of the whole tensor
+  int unit(int gap) const { return liveness_.gaps[gap].first_unit + next_piece_[gap]; }
+  int pieces(int gap) const { return liveness_.pieces[liveness_.gaps[gap].tensor]; }
+  Verdict evict_whole(const Gap& gap, int position);
+
+  const FlatGraph& graph_;
+  const Liveness& liveness_;
+  const StepClock& clock_;
+  const std::vector<std::int32_t>& rank_;
+  EvictionLedger& ledger_;
+  std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
+  std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
+  std::priority_queue<Candidate> idle_, refused_;
+  std::vector<std::vector<std::int32_t>> back_;  // units, by the position at which they are back early
+  std::priority_queue<Early> early_;
+};
+
+void Sweep::run() {
+  for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
+    const Gap& gap = liveness_.gaps[g];
+    if (gap.open + 1 < liveness_.positions) opening_[gap.open + 1].push_back(static_cast<std::int32_t>(g));
+    if (gap.close > liveness_.positions && gap.open >= 0) opening_[0].push_back(static_cast<std::int32_t>(g));
+  }
+  for (int p = 0; p < liveness_.positions; ++p) {
+    for (int gap : opening_[p]) offer(gap, p);
+    opening_[p] = {};
+    for (int u : back_[p]) {
+      const Gap& gap = liveness_.gap(u);
+      early_.push({gap.close - (on_axis(gap, p) - p), rank_[gap.tensor], u});
+    }
+    back_[p] = {};
+    relieve(p);
+  }
+}
+
+void Sweep::offer(int g, int position) {
+  if (next_piece_[g] == pieces(g)) return;
+  const Gap& gap = liveness_.gaps[g];
+  const int next_use = gap.close - (on_axis(gap, position) - position);
+  if (next_use <= position) return;
+  idle_.push({next_use, gap.loads || !ledger_.clean(unit(g)), liveness_.piece_bytes(gap.tensor, 0),
+              rank_[gap.tensor], g});
+}
+
+void Sweep::relieve(int position) {
+  while (ledger_.bytes_at(position) > graph_.machine.hbm)
+    if (!evict_best(position)) stall_cheapest(position);
+}
+
+Verdict Sweep::evict_whole(const Gap& gap, int position) {
+  for (int k = 0; k < liveness_.pieces[gap.tensor]; ++k) {
+    const Verdict verdict = ledger_.evict(gap.first_unit + k, position);
+    if (verdict == Verdict::kDone) continue;
+    while (k-- > 0) ledger_.restore(gap.first_unit + k);
+    return verdict;
+  }
+  return Verdict::kDone;
+}
+
+// Evicts one unit (or one whole tensor that then starts in the pool); false if none can be hidden.
+bool Sweep::evict_best(int position) {
+  while (!idle_.empty() && idle_.top().next_use > position) {
+    const Candidate best = idle_.top();
+    const Gap& gap = liveness_.gaps[best.gap];
+    if (next_piece_[best.gap] == pieces(best.gap)) {
+      idle_.pop();
+      continue;
+    }
+    const int at = on_axis(gap, position);
+    const Verdict verdict = whole(gap) ? evict_whole(gap, at) : ledger_.evict(unit(best.gap), at);
+    if (verdict == Verdict::kDone) {
+      do watch(unit(best.gap), at - position);
+      while (++next_piece_[best.gap] < pieces(best.gap) && whole(gap));
+      return true;
+    }
+    idle_.pop();
+    if (verdict == Verdict::kUseless) continue;
+    refused_.push(best);
+    if (verdict != Verdict::kStoreLate) continue;
+    const Ticks late = at == position ? 0 : clock_.period();
+    const int wake = clock_.first_start_from(ledger_.store_end(unit(best.gap)) -
+                                             (gap.next_turn ? clock_.period() : 0) - late);
+    if (wake > position && wake < std::min(best.next_use, liveness_.positions))
+      opening_[wake].push_back(best.gap);
+  }
+  return false;
+}
+
+// Remembers when an evicted unit is back, if that is before its use.
+void Sweep::watch(int unit, int offset) {
+  const int back = ledger_.freed_to(unit) - offset;
+  if (back < liveness_.positions && ledger_.freed_to(unit) < liveness_.gap(unit).close)
+    back_[back].push_back(unit);
+}
+
+void Sweep::stall_cheapest(int position) {
+  const auto offset = [&](int u) { return on_axis(liveness_.gap(u), position) - position; };
+  std::vector<Candidate> fresh;
+  while (!refused_.empty() && refused_.top().next_use > position && fresh.size() < kCompared) {
+    if (next_piece_[refused_.top().gap] < pieces(refused_.top().gap)) fresh.push_back(refused_.top());
+    refused_.pop();
+  }
+  std::vector<Early> early;
+  while (!early_.empty() && early_.top().use > position && early.size() < kCompared) {
+    const Early top = early_.top();
+    early_.pop();
+    if (ledger_.freed_to(top.unit) - offset(top.unit) <= position) early.push_back(top);
+  }
+  int best = -1, best_gap = -1;
+  Ticks least = 0;
+  const auto compare = [&](int u, int gap) {
+    const Ticks stall = ledger_.exposed(u, position + offset(u));
+    if (best >= 0 && stall >= least) return;
+    best = u;
+    best_gap = gap;
+    least = stall;
+  };
+  for (const Early& candidate : early) compare(candidate.unit, -1);
+  for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
+  HYPER_CHECK(best >= 0, "nothing left to evict though the working set fits");
+  for (const Candidate& candidate : fresh) refused_.push(candidate);
+  for (const Early& candidate : early)
+    if (candidate.unit != best) early_.push(candidate);
+  if (best_gap < 0) {
+    ledger_.postpone(best, position + offset(best));
+    return watch(best, offset(best));
+  }
+  const Gap& gap = liveness_.gaps[best_gap];
+  do {
+    ledger_.evict_exposed(unit(best_gap), on_axis(gap, position));
+    watch(unit(best_gap), offset(best));
+  } while (++next_piece_[best_gap] < pieces(best_gap) && whole(gap));
+}
+
+}  // namespace
+
+std::vector<std::int32_t> rank_by_name(const Graph& graph) {
+  std::vector<std::int32_t> order(graph.tensors().size()), rank(order.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int a, int b) { return graph.tensors()[a].name < graph.tensors()[b].name; });
+  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::int32_t>(i);
+  return rank;
+}
+
+void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
+  Sweep(graph, liveness, clock, rank, ledger).run();
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,24 @@
+// Which units leave HBM: a sweep over the positions that evicts, while a position holds too much, what
+// is used again last (Belady), provided its store ends in time and its load still hides.
+//
+// Each choice books its time on both directions of the link and gives back only the positions it really
+// frees. Where nothing qualifies, the cheapest stall among the farthest few is taken. Ties: more bytes,
+// then by name, so that the order of tensors in the file doesn't matter.
+// Throws InfeasibleError where what must be there exceeds HBM.
+// O((positions + units) log). Weakness: greedy, on a timeline that doesn't yet know its own stalls; the
+// pipeline runs it on several timelines and lets the walk judge.
+#pragma once
+
+#include <vector>
+
+#include "planner/ledger/eviction_ledger.h"
+
+namespace hyperoffload {
+
+// By tensor: its place in the order of names.
+std::vector<std::int32_t> rank_by_name(const Graph& graph);
+
+void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
+
+}  // namespace hyperoffload

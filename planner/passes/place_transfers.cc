@@ -1,0 +1,281 @@
+#include "planner/passes/place_transfers.h"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <tuple>
+
+#include "planner/analysis/memory_profile.h"
+
+namespace hyperoffload {
+namespace {
+
+// A late load ends this part of its own time before it is due, so that no tie decides.
+constexpr double kMargin = 0.02;
+constexpr Ticks kNoStore = std::numeric_limits<Ticks>::min() / 4;
+constexpr Ticks kFar = std::numeric_limits<Ticks>::max() / 4;
+
+class Placer {
+ public:
+  Placer(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+         const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead)
+      : graph_(graph),
+        liveness_(liveness),
+        clock_(clock),
+        rank_(rank),
+        ledger_(ledger),
+        lead_(lead),
+        from_(liveness.units()),
+        store_end_(liveness.slots, kNoStore),
+        profile_({}) {
+    result_.evicted = ledger.evicted_units();
+  }
+
+  Placements run() {
+    place_stores();
+    free_bytes();
+    list_loads();
+    place_loads();
+    if (liveness_.repeats) place_loads();
+    order_loads();
+    drop_idle_stores();
+    return std::move(result_);
+  }
+
+ private:
+  struct Load {
+    int unit;
+    Ticks length;
+    Ticks latest;         // start, on the guide timeline
+    int count_from = -1;  // committed from here on, on the gap's axis; -1: not yet
+    Ticks start = 0;      // from the start of the iteration of its use
+  };
+
+  void place_stores();
+  void run_stores(std::vector<StorePlacement>& jobs, const std::vector<Ticks>& due);
+  void free_bytes();
+  void list_loads();
+  void place_loads();
+  void place(Load& load, Ticks* link_free);
+  void order_loads();
+  void drop_idle_stores();
+  int P() const { return liveness_.positions; }
+  int turn(const Gap& gap) const { return gap.close > P() ? P() : 0; }  // a use in the next iteration
+  // Times on the timeline with the stalls found so far; positions from -P on.
+  Ticks& ended(int position) { return ended_[position + P()]; }
+
+  const FlatGraph& graph_;
+  const Liveness& liveness_;
+  const StepClock& clock_;
+  const std::vector<std::int32_t>& rank_;
+  const EvictionLedger& ledger_;
+  const Lead lead_;
+  std::vector<std::int32_t> from_;  // by unit: first position freed
+  std::vector<Ticks> store_end_;    // by slot, from the start of the iteration of its write
+  std::vector<Load> loads_;         // in order of need
+  std::vector<Ticks> ended_;        // all positions up to this one ended; previous and this iteration
+  int timed_ = 0;                   // positions below are final in ended_
+  Ticks stall_ = 0, previous_link_free_ = kNoStore, period_ = 0;
+  MemoryProfile profile_;
+  Placements result_;
+};
+
+// The most urgent of those that could start goes first.
+void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Ticks>& due) {
+  std::vector<std::int32_t> by_release(jobs.size());
+  std::vector<Ticks> release(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    by_release[i] = static_cast<std::int32_t>(i);
+    release[i] = jobs[i].anchor < 0 ? 0 : clock_.all_ended(jobs[i].anchor);
+  }
+  const auto urgency = [&](int i) {
+    return std::tuple(due[i], rank_[liveness_.gap(jobs[i].unit).tensor], liveness_.piece_of(jobs[i].unit));
+  };
+  std::sort(by_release.begin(), by_release.end(), [&](int a, int b) {
+    return std::tuple(release[a], urgency(a)) < std::tuple(release[b], urgency(b));
+  });
+  const auto less_urgent = [&](int a, int b) { return urgency(a) > urgency(b); };
+  Ticks link_free = 0;
+  std::vector<std::int32_t> order;
+  for (int round = 0; round < (liveness_.repeats ? 2 : 1); ++round) {
+    order.clear();
+    std::priority_queue<int, std::vector<int>, decltype(less_urgent)> waiting(less_urgent);
+    for (std::size_t next = 0; next < jobs.size() || !waiting.empty();) {
+      if (waiting.empty()) link_free = std::max(link_free, release[by_release[next]]);
+      while (next < jobs.size() && release[by_release[next]] <= link_free) waiting.push(by_release[next++]);
+      const int job = waiting.top();
+      waiting.pop();
+      order.push_back(job);
+      jobs[job].start = link_free;
+      link_free += clock_.ticks(graph_.machine.store_seconds(liveness_.unit_bytes(jobs[job].unit)));
+      jobs[job].end = link_free;
+    }
+    link_free = std::max<Ticks>(0, link_free - clock_.period());
+  }
+  for (int job : order) result_.stores.push_back(jobs[job]);
+}
+
+void Placer::place_stores() {
+  std::vector<StorePlacement> jobs;
+  std::vector<Ticks> due;
+  std::vector<char> seen(liveness_.slots);
+  for (int u = 0; u < liveness_.units(); ++u) {  // gaps of a version stand in order: the first needs it first
+    if (!result_.evicted[u] || liveness_.clean(graph_, result_.evicted, u)) continue;
+    const int slot = liveness_.slot(u);
+    if (seen[slot]) continue;
+    seen[slot] = 1;
+    const Gap& gap = liveness_.gap(u);
+    const int written = liveness_.versions[gap.version].written;
+    jobs.push_back({slot, u, written < 0 ? -1 : std::max(written, 1), 0, 0});
+    due.push_back(clock_.end(gap.open) + (gap.next_turn ? clock_.period() : 0));
+  }
+  run_stores(jobs, due);
+  int anchor = -1;
+  for (StorePlacement& store : result_.stores) {
+    store_end_[store.slot] = store.end;
+    store.anchor = anchor = std::max(anchor, store.anchor);
+  }
+}
+
+void Placer::free_bytes() {
+  std::vector<std::int64_t> change(P() + 1);
+  const auto add = [&](int from, int to, std::int64_t bytes) {
+    if (from >= P()) from -= P(), to -= P();
+    change[from] += bytes;
+    if (to <= P()) {
+      change[to] -= bytes;
+    } else {
+      change[P()] -= bytes;
+      change[0] += bytes;
+      change[to - P()] -= bytes;
+    }
+  };
+  for (int u = 0; u < liveness_.units(); ++u) {
+    if (!result_.evicted[u]) continue;
+    const Gap& gap = liveness_.gap(u);
+    int from = gap.open + 1;
+    if (!liveness_.clean(graph_, result_.evicted, u)) {
+      const Ticks stored = store_end_[liveness_.slot(u)] - (gap.next_turn ? clock_.period() : 0);
+      if (stored > clock_.end(gap.open)) from = std::max(from, clock_.first_start_from(stored));
+    }
+    from_[u] = std::min(from, std::max(liveness_.freed_until(gap) - 1, gap.open + 1));
+    add(from_[u], liveness_.freed_until(gap), -liveness_.unit_bytes(u));
+  }
+  std::vector<std::int64_t> bytes = liveness_.resident;
+  std::int64_t sum = 0;
+  for (int p = 0; p < P(); ++p) bytes[p] += sum += change[p];
+  profile_ = MemoryProfile(bytes);
+}
+
+void Placer::list_loads() {
+  for (int u = 0; u < liveness_.units(); ++u) {
+    const Gap& gap = liveness_.gap(u);
+    if (!result_.evicted[u] || !gap.loads) continue;
+    const std::int64_t bytes = liveness_.unit_bytes(u);
+    const int back = std::max(from_[u], std::min(ledger_.freed_to(u), liveness_.freed_until(gap)));
+    profile_.add(back, liveness_.freed_until(gap), bytes);
+    loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(bytes)), 0, back, 0});
+  }
+  const auto need = [&](const Load& load) {
+    const Gap& gap = liveness_.gap(load.unit);
+    const int close = gap.close - turn(gap);
+    return std::tuple(clock_.start(close), close, rank_[gap.tensor], liveness_.piece_of(load.unit));
+  };
+  std::sort(loads_.begin(), loads_.end(), [&](const Load& a, const Load& b) { return need(a) < need(b); });
+  Ticks next = kFar;
+  for (int round = 0; round < (liveness_.repeats ? 2 : 1); ++round) {
+    for (auto load = loads_.rbegin(); load != loads_.rend(); ++load) {
+      const Gap& gap = liveness_.gap(load->unit);
+      next = std::min(next, clock_.start(gap.close - turn(gap))) - load->length;
+      load->latest = next;
+    }
+    if (next != kFar) next += clock_.period();
+  }
+}
+
+void Placer::place_loads() {
+  if (ended_.empty()) {
+    ended_.resize(2 * P());
+    for (int p = 0; p < P(); ++p) ended(p - P()) = clock_.all_ended(p) - clock_.period();
+  } else {
+    for (int p = 0; p < P(); ++p) ended(p - P()) = ended(p) - period_;
+  }
+  stall_ = 0;
+  timed_ = 0;
+  Ticks link_free = previous_link_free_;
+  for (Load& load : loads_) place(load, &link_free);
+  for (; timed_ < P(); ++timed_) ended(timed_) = clock_.all_ended(timed_) + stall_;
+  period_ = clock_.period() + stall_;
+  previous_link_free_ = link_free - period_;
+}
+
+void Placer::place(Load& load, Ticks* link_free) {
+  const Gap& gap = liveness_.gap(load.unit);
+  if (!result_.evicted[load.unit]) return;
+  const std::int64_t bytes = liveness_.unit_bytes(load.unit);
+  const int back = turn(gap);  // this use is of this iteration; the gap's axis may begin in the one before
+  const int use = gap.close - back;
+  for (; timed_ < use; ++timed_) ended(timed_) = clock_.all_ended(timed_) + stall_;
+  const int until = liveness_.freed_until(gap);
+  profile_.add(load.count_from, until, -bytes);
+
+  const int from = from_[load.unit];
+  int count_from = std::max(from, profile_.last_above(from, until, graph_.machine.hbm - bytes) + 1);
+  const bool fits_before = profile_.max(gap.open + 1, from) <= graph_.machine.hbm;  // beside pending stores
+  if (count_from == from && gap.open >= 0 && fits_before) {  // room all the time: it may stay
+    profile_.add(from, until, bytes);
+    result_.evicted[load.unit] = 0;
+    return;
+  }
+  if (count_from % P() == 1) ++count_from;
+  Ticks start = std::max(*link_free, count_from == 0 ? kNoStore : ended(count_from - 1 - back));
+  if (gap.open < 0) start = std::max<Ticks>(start, 0);
+  const Ticks stored = store_end_[liveness_.slot(load.unit)];
+  if (stored != kNoStore && !liveness_.clean(graph_, result_.evicted, load.unit))
+    start =
+        std::max(start, stored + (gap.next_turn ? -clock_.period() : 0) - (back > 0 ? clock_.period() : 0));
+  if (lead_ == Lead::kLate)
+    start = std::max(start,
+                     load.latest + stall_ - static_cast<Ticks>(kMargin * static_cast<double>(load.length)));
+  const auto begin = ended_.begin(), end = begin + P() + use;
+  const int by_time = static_cast<int>(std::upper_bound(begin, end, start) - begin) - P() + back;
+  count_from = std::min(until, std::max(count_from, by_time));
+  if (count_from % P() == 1) --count_from;
+  load.count_from = count_from;
+  load.start = start;
+  profile_.add(count_from, until, bytes);
+  *link_free = start + load.length;
+  const Ticks due = clock_.start(use) + stall_;
+  if (*link_free > due) stall_ += *link_free - due;
+}
+
+void Placer::order_loads() {
+  for (const Load& load : loads_) {
+    if (!result_.evicted[load.unit]) continue;
+    const Gap& gap = liveness_.gap(load.unit);
+    LoadPlacement placed{load.unit, load.count_from - 1, load.start};
+    const int turns =
+        (turn(gap) - (placed.anchor >= P() ? P() : 0)) / P();  // anchored before its use's iteration
+    placed.start += turns * period_;
+    result_.loads.push_back(placed);
+  }
+  std::stable_sort(result_.loads.begin(), result_.loads.end(),
+                   [](const LoadPlacement& a, const LoadPlacement& b) { return a.start < b.start; });
+}
+
+// Stores of units that all turned out to have room.
+void Placer::drop_idle_stores() {
+  std::vector<char> used(liveness_.slots);
+  for (int u = 0; u < liveness_.units(); ++u)
+    if (result_.evicted[u]) used[liveness_.slot(u)] = 1;
+  std::erase_if(result_.stores, [&](const StorePlacement& store) { return !used[store.slot]; });
+}
+
+}  // namespace
+
+Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                           const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead) {
+  return Placer(graph, liveness, clock, rank, ledger, lead).run();
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,157 @@
+#include "planner/pipeline.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "planner/passes/cancel_redundant.h"
+#include "planner/passes/choose_evictions.h"
+#include "planner/passes/place_transfers.h"
+
+namespace hyperoffload {
+namespace {
+
+// Steady behaviour shows in the third iteration: the first two differ by what is marked `first`.
+constexpr int kJudgedIterations = 3;
+
+struct Attempt {
+  WrittenPlan written;
+  Walk walk;
+  bool better_than(const Attempt& other) const {
+    if (walk.stuck.has_value() != other.walk.stuck.has_value()) return !walk.stuck;
+    if (walk.last_iteration != other.walk.last_iteration)
+      return walk.last_iteration < other.walk.last_iteration;
+    return walk.total < other.walk.total;
+  }
+};
+
+class Search {
+ public:
+  Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
+      : graph_(graph), ideal_(ideal), options_(options), rank_(rank_by_name(*graph.graph)) {
+    for (int t = 0; t < graph.tensors; ++t)
+      transfer_seconds_ +=
+          2 * (graph.machine.load_seconds(graph.bytes[t]) + graph.machine.store_seconds(graph.bytes[t]));
+  }
+  Found run();
+
+ private:
+  bool good_enough() const {
+    return best_ && !best_->walk.stuck &&
+           best_->walk.last_iteration - ideal_.last_iteration <=
+               options_.least_stall + 1e-9 * ideal_.last_iteration;
+  }
+  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead);
+  void search(std::int64_t piece_bytes);
+  StepClock smoothed(const Walk& walk, int window) const;
+  std::int64_t piece_size(int parts) const;
+
+  const FlatGraph& graph_;
+  const Walk& ideal_;
+  const SearchOptions& options_;
+  const std::vector<std::int32_t> rank_;
+  double transfer_seconds_ = 0;
+  int passes_ = 0;
+  std::optional<Attempt> best_;
+  std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
+  Walk last_;
+};
+
+const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead) {
+  EvictionLedger ledger(graph_, liveness, clock);
+  choose_evictions(graph_, liveness, clock, rank_, ledger);
+  cancel_redundant(graph_, liveness, ledger);
+  const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger, lead);
+  Attempt attempt;
+  attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
+  attempt.walk =
+      walk_plan(graph_, attempt.written.plan,
+                {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
+  ++passes_;
+  last_ = attempt.walk;
+  if (!best_ || attempt.better_than(*best_)) {
+    best_ = std::move(attempt);
+    best_piece_bytes_ = piece_bytes_;
+  }
+  return last_;
+}
+
+std::int64_t Search::piece_size(int parts) const {
+  const std::int64_t largest = *std::max_element(graph_.bytes.begin(), graph_.bytes.end());
+  const Machine& m = graph_.machine;
+  const double worth = 50 * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
+  return std::max<std::int64_t>({(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), 1});
+}
+
+// The walked timeline with its stalls spread over `window` ops.
+StepClock Search::smoothed(const Walk& walk, int window) const {
+  const StepClock guide(graph_, ideal_, transfer_seconds_), walked(graph_, walk, transfer_seconds_);
+  const int count = guide.positions();
+  std::vector<double> stall(count + 1, 0.0);
+  Ticks before = 0;
+  for (int p = 1; p < count; ++p) {
+    const Ticks delay = walked.start(p) - guide.start(p);
+    stall[p] = static_cast<double>(std::max<Ticks>(0, delay - before));
+    before = std::max(before, delay);
+  }
+  std::vector<Ticks> extra(count, 0);
+  double sum = 0, given = 0;
+  std::vector<double> prefix(count + 1, 0.0);
+  for (int p = 0; p < count; ++p) prefix[p + 1] = prefix[p] + stall[p];
+  for (int p = 1; p < count; ++p) {
+    const int lo = std::max(1, p - window / 2), hi = std::min(count, p + window / 2 + 1);
+    sum += (prefix[hi] - prefix[lo]) / window;
+    extra[p] = static_cast<Ticks>(sum - given);
+    given += static_cast<double>(extra[p]);
+  }
+  return guide.delayed(extra);
+}
+
+void Search::search(std::int64_t piece_bytes) {
+  piece_bytes_ = piece_bytes;
+  const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes});
+  const StepClock guide(graph_, ideal_, transfer_seconds_);
+  attempt(liveness, guide, Lead::kLate);
+  if (good_enough()) return;
+  std::vector<std::pair<double, Walk>> seeds;
+  const auto seed = [&](const StepClock& clock) {
+    const Walk& walk = attempt(liveness, clock, Lead::kEager);
+    if (!walk.stuck) seeds.emplace_back(walk.last_iteration, walk);
+  };
+  seed(guide);
+  if (good_enough() || options_.effort == 0) return;
+  for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
+    seed(guide.stretched(factor));
+    if (good_enough()) return;
+  }
+  std::stable_sort(seeds.begin(), seeds.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (seeds.size() > 2) seeds.resize(2);
+  for (const auto& [time, first] : seeds)
+    for (int window : {1, 3, 9, 21}) {
+      Walk walk = first;
+      double reached = time;
+      for (int round = 0; round < 4; ++round) {
+        const StepClock clock =
+            window == 1 ? StepClock(graph_, walk, transfer_seconds_) : smoothed(walk, window);
+        const Walk& next = attempt(liveness, clock, Lead::kEager);
+        if (good_enough()) return;
+        if (next.stuck || next.last_iteration >= reached) break;
+        reached = next.last_iteration;
+        walk = next;
+      }
+    }
+}
+
+Found Search::run() {
+  search(0);
+  if (!good_enough()) search(piece_size(16));
+  return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
+}
+
+}  // namespace
+
+Found search_plan(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options) {
+  return Search(graph, ideal, options).run();
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,43 @@
+// The planner: from a graph and a machine to a plan of transfers that keeps HBM within its capacity and
+// hides what can be hidden.
+//
+// HBM capacity is `hardware.hbm_usable()`. The plan comes with its prediction (the planner's own exact
+// walk of time, for the same number of iterations), a proven bound on any plan's stall, and a log of why
+// each action is there. Where everything fits nothing moves. The same input gives the same plan,
+// whatever the order of tensors in the file. How it searches: pipeline.h; what it costs: linear in ops
+// times a number of passes that `effort` sets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/model/graph.h"
+#include "sim/model/hardware.h"
+#include "sim/model/plan.h"
+
+namespace hyperoffload {
+
+struct PlannerOptions {
+  int iterations = 1;
+  // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
+  int effort = 1;
+};
+
+struct DecisionLog {
+  std::vector<std::string> lines;
+};
+
+struct PlanOutcome {
+  Plan plan;
+  DecisionLog log;
+  bool estimate = false;  // NPUs share a pool port: the prediction assumes an equal share at all times
+};
+
+// InfeasibleError, naming step, tier, bytes short and the largest residents, if no plan can meet HBM or
+// pool capacity. InputError for a graph this machine can't run (op_cost).
+PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options);
+
+// Proven limits for any plan, in one cheap pass: least stall of the last iteration, least HBM without.
+Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations);
+
+}  // namespace hyperoffload

@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Sets up, builds and runs all tests. Options go to ctest, e.g. scripts/test.sh -R replay
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/build.sh
+exec ctest --preset release -j "$(nproc)" "$@"

@@ -1,0 +1,20 @@
+// Runs functions in forked children and brings their bytes back through pipes. An InputError,
+// InfeasibleError or CheckFailure thrown there is thrown here again; a child that dies otherwise
+// (a signal, out of memory) is a CheckFailure that says so. A child ends with its parent.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace hyperoffload {
+
+using IsolatedWork = std::function<std::string()>;
+
+std::string run_isolated(const IsolatedWork& work);
+
+// All of them, at most `jobs` at once; results in the order of the works. The error thrown is that of the
+// first work in that order that failed; the others are finished first.
+std::vector<std::string> run_isolated_all(const std::vector<IsolatedWork>& works, int jobs);
+
+}  // namespace hyperoffload

@@ -1,0 +1,407 @@
+#include "sim/replay/npu_replay.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/model/check.h"
+#include "sim/model/error.h"
+#include "sim/replay/residents.h"
+
+namespace hyperoffload {
+namespace {
+
+// Calls visit(tensor, reads, writes) once a tensor; both lists are sorted.
+template <class Visit>
+void for_each_access(const Op& op, Visit visit) {
+  for (TensorId t : op.reads) visit(t, true, std::binary_search(op.writes.begin(), op.writes.end(), t));
+  for (TensorId t : op.writes)
+    if (!std::binary_search(op.reads.begin(), op.reads.end(), t)) visit(t, false, true);
+}
+
+}  // namespace
+
+NpuReplay::NpuReplay(int index, const Graph& graph, const Hardware& hardware,
+                     const std::vector<OpCost>& costs, std::unique_ptr<Policy> policy,
+                     const ReplayOptions& options, Machine& machine, Ledger& pool)
+    : index_(index),
+      graph_(graph),
+      costs_(costs),
+      options_(options),
+      policy_(std::move(policy)),
+      machine_(machine),
+      hbm_(options.everything_in_place ? Bytes::max() : hardware.hbm_usable()),
+      memory_(graph, policy_->cuts(graph), hbm_, pool),
+      view_{graph, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, true, Bytes(0)} {
+  const std::size_t engines = engine_count();
+  view_.ops_done.assign(engines, 0);
+  view_.running.assign(engines, OpId::none());
+  heads_.resize(engines);
+  open_record_.assign(engines, 0);
+  op_slots_.resize(engines);
+  for (std::size_t e = 0; e < engines; ++e) {
+    op_slots_[e].owner = this;
+    op_slots_[e].engine = EngineId(e);
+  }
+  for (int d = 0; d < 2; ++d) {
+    copy_slots_[d].owner = this;
+    copy_slots_[d].direction = static_cast<Direction>(d);
+    copy_slots_[d].flowing.slot = &copy_slots_[d];
+  }
+  accesses_left_.assign(graph.tensors().size(), 0);
+  born_in_.assign(graph.tensors().size(), -1);
+  last_transfer_.assign(graph.tensors().size(), -1);
+  for (std::size_t t = 0; t < graph.tensors().size(); ++t)
+    if (graph.is_input(TensorId(t))) {
+      inputs_.push_back(TensorId(t));
+      view_.input_bytes += graph.tensors()[t].bytes;
+    }
+}
+
+void NpuReplay::place_initial() {
+  std::vector<char> in_pool(graph_.tensors().size(), 0);
+  if (!options_.everything_in_place) {
+    for (TensorId t : policy_->initial_pool(view_)) in_pool[t.index()] = 1;
+    for (std::size_t t = 0; t < graph_.tensors().size(); ++t)
+      if (graph_.tensors()[t].initial == Tier::kPool) in_pool[t] = 1;
+  }
+  for (std::size_t t = 0; t < graph_.tensors().size(); ++t) {
+    if (!graph_.tensors()[t].persistent) continue;
+    const Tier tier = in_pool[t] ? Tier::kPool : Tier::kHbm;
+    const Bytes bytes = graph_.tensors()[t].bytes;
+    const Ledger& ledger = tier == Tier::kHbm ? memory_.hbm() : memory_.pool();
+    if (!ledger.fits(bytes))
+      throw InfeasibleError(fmt::format(
+          "the start does not fit: {} is short of {} B for \"{}\" ({} B of {} B taken); largest residents: "
+          "{}",
+          tier == Tier::kHbm ? "HBM" : "the pool", (bytes - (ledger.capacity() - ledger.used())).value,
+          graph_.tensors()[t].name, ledger.used().value, ledger.capacity().value,
+          largest_residents(graph_, memory_, tier)));
+    memory_.place(TensorId(t), tier);
+  }
+}
+
+void NpuReplay::settle() {
+  view_.now = machine_.now();
+  waits_for_pool_ = false;
+  bool changed = true;
+  while (changed && !finished_) {
+    changed = start_iteration();
+    if (finished_) break;
+    changed |= detach_all(false);
+    changed |= start_inputs();
+    // An op that takes no time has ended: its frees come before the next take. So do those of detaches.
+    if (start_ops() || detach_all(true)) {
+      changed = true;
+      continue;
+    }
+    changed |= start_transfers();
+  }
+  sample_memory();
+}
+
+bool NpuReplay::start_iteration() {
+  if (ops_left_ > 0) return false;
+  if (view_.iteration >= 0) record_.iteration_end.push_back(view_.now);
+  if (view_.iteration + 1 == options_.iterations) {
+    finished_ = true;
+    record_.hbm_peak = hbm_.peak();
+    return false;
+  }
+  ++view_.iteration;
+  record_.iteration_start.push_back(view_.now);
+  if (!options_.full_record) {
+    record_.ops.clear();
+    std::erase_if(transfers_, [](const auto& entry) { return entry.second.end.value >= 0; });
+  }
+  ops_left_ = graph_.ops().size();
+  view_.inputs_taken = inputs_.empty();
+  std::fill(view_.ops_done.begin(), view_.ops_done.end(), 0);
+  std::fill(heads_.begin(), heads_.end(), Head{});
+  policy_->iteration_started(view_);
+  return true;
+}
+
+bool NpuReplay::start_inputs() {
+  if (view_.inputs_taken) return false;
+  if (std::any_of(inputs_.begin(), inputs_.end(), [&](TensorId t) { return memory_.alive(t); })) return false;
+  if (!memory_.hbm().fits(view_.input_bytes)) {
+    policy_->op_blocked(OpId::none());
+    return false;
+  }
+  for (TensorId t : inputs_) {
+    memory_.place(t, Tier::kHbm);
+    is_born(t);
+  }
+  view_.inputs_taken = true;
+  policy_->inputs_taken(view_);
+  return true;
+}
+
+// Starts what can start, engines in the program order of their next ops. True: one has ended, look again.
+bool NpuReplay::start_ops() {
+  engine_order_.clear();
+  for (std::size_t e = 0; e < engine_count(); ++e)
+    if (view_.running[e].is_none() &&
+        view_.ops_done[e] < static_cast<int>(graph_.engine_ops(EngineId(e)).size()))
+      engine_order_.push_back(EngineId(e));
+  const auto next_op = [&](EngineId e) {
+    return graph_.engine_ops(e)[static_cast<std::size_t>(view_.ops_done[e.index()])];
+  };
+  std::sort(engine_order_.begin(), engine_order_.end(),
+            [&](EngineId a, EngineId b) { return next_op(a) < next_op(b); });
+  for (EngineId e : engine_order_)
+    if (try_start(e)) return true;
+  return false;
+}
+
+// True if the op has started and ended within this instant.
+bool NpuReplay::try_start(EngineId engine) {
+  const OpId id = graph_.engine_ops(engine)[static_cast<std::size_t>(view_.ops_done[engine.index()])];
+  const Op& op = graph_.op(id);
+  for (OpId dep : graph_.cross_engine_deps(id))
+    if (!view_.op_done(dep)) return false;
+  Head& head = heads_[engine.index()];
+  if (head.ready.value < 0) head.ready = view_.now;
+  if (!view_.inputs_taken) return false;
+  if (!options_.everything_in_place) {
+    const bool here = accesses_in_place(id, head.missing);
+    if (!policy_->op_may_start(id, view_) || !here) {
+      head.resident = Seconds(-1);
+      policy_->op_blocked(id);
+      return false;
+    }
+  }
+  if (head.resident.value < 0) head.resident = view_.now;
+  Ledger& ledger = op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool();
+  if (!ledger.fits(room_needed(op))) {
+    if (op.memory == Tier::kPool) waits_for_pool_ = true;
+    policy_->op_blocked(id);
+    return false;
+  }
+  begin_op(engine, id);
+  return view_.running[engine.index()].is_none();
+}
+
+bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
+  const Op& op = graph_.op(id);
+  bool fine = true;
+  for_each_access(op, [&](TensorId t, bool reads, bool writes) {
+    bool here;
+    if (op.memory == Tier::kHbm)
+      here = (!reads || memory_.resident(t)) && (!writes || !memory_.storing(t));
+    else
+      here = (!reads || memory_.valid_in_pool(t)) && (!writes || !memory_.any_in_hbm(t));
+    if (here) return;
+    fine = false;
+    missing = t;
+  });
+  return fine;
+}
+
+Bytes NpuReplay::room_needed(const Op& op) const {
+  Bytes need = op.workspace;
+  const bool in_place = options_.everything_in_place;
+  for (TensorId t : op.writes) {
+    if (in_place && memory_.alive(t)) continue;
+    if (op.memory == Tier::kPool)
+      need += memory_.unallocated_pool_bytes(t);
+    else if (!std::binary_search(op.reads.begin(), op.reads.end(), t))
+      need += memory_.absent_bytes(t);
+  }
+  return need;
+}
+
+void NpuReplay::begin_op(EngineId engine, OpId id) {
+  const Op& op = graph_.op(id);
+  const OpCost& cost = costs_[id.index()];
+  (op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool()).take(op.workspace);
+  for (TensorId t : op.writes) {
+    if (options_.everything_in_place && memory_.alive(t)) continue;
+    if (!memory_.alive(t)) is_born(t);
+    if (op.memory == Tier::kHbm)
+      memory_.write_in_hbm(t);
+    else
+      memory_.write_in_pool(t);
+  }
+  view_.running[engine.index()] = id;
+  Head& head = heads_[engine.index()];
+  OpRecord record{view_.iteration,  id, head.ready, head.resident, view_.now, Seconds(-1), cost.alone,
+                  TensorId::none(), -1};
+  if (head.resident > head.ready && !head.missing.is_none()) {
+    record.waited_for = head.missing;
+    record.waited_transfer =
+        static_cast<int>(last_transfer_[head.missing.index()]);  // absolute until take_record()
+  }
+  head = Head{};
+  open_record_[engine.index()] = record_.ops.size();
+  record_.ops.push_back(record);
+  policy_->op_started(id, view_);
+  if (cost.alone.value > 0)
+    machine_.run_op(index_, engine, cost, op_slots_[engine.index()]);
+  else
+    end_op(engine);
+}
+
+void NpuReplay::end_op(EngineId engine) {
+  const OpId id = view_.running[engine.index()];
+  const Op& op = graph_.op(id);
+  view_.now = machine_.now();
+  view_.running[engine.index()] = OpId::none();
+  ++view_.ops_done[engine.index()];
+  --ops_left_;
+  dirty_ = true;
+  record_.ops[open_record_[engine.index()]].end = view_.now;
+  (op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool()).give(op.workspace);
+  for_each_access(op, [&](TensorId t, bool, bool) { access_over(t); });
+  policy_->op_ended(id, view_);
+}
+
+void NpuReplay::is_born(TensorId t) {
+  accesses_left_[t.index()] = static_cast<int>(graph_.accesses(t).size());
+  born_in_[t.index()] = view_.iteration;
+}
+
+void NpuReplay::access_over(TensorId t) {
+  if (graph_.tensor(t).persistent) return;
+  --accesses_left_[t.index()];
+  die_if_over(t);
+}
+
+void NpuReplay::die_if_over(TensorId t) {
+  if (graph_.tensor(t).persistent || accesses_left_[t.index()] > 0 || !memory_.alive(t) ||
+      memory_.in_transfer(t) || !policy_->done_with(t, born_in_[t.index()]))
+    return;
+  memory_.die(t);
+  policy_->tensor_died(t);
+}
+
+bool NpuReplay::detach_all(bool ops_had_their_turn) {
+  bool any = false;
+  while (const auto move = policy_->next_detach(view_, ops_had_their_turn)) {
+    memory_.detach(move->tensor, move->from, move->to);
+    die_if_over(move->tensor);
+    any = true;
+  }
+  return any;
+}
+
+bool NpuReplay::start_transfers() {
+  bool again = false;
+  for (Direction direction : {Direction::kPoolToHbm, Direction::kHbmToPool}) {
+    const int d = static_cast<int>(direction);
+    if (view_.busy[d]) continue;
+    const auto move = policy_->next_transfer(direction, view_);
+    if (!move) {
+      queued_[d] = Seconds(-1);
+      continue;
+    }
+    if (queued_[d].value < 0) queued_[d] = view_.now;
+    const bool to_hbm = direction == Direction::kPoolToHbm;
+    const Bytes take = memory_.transfer_take(move->tensor, move->from, move->to, to_hbm);
+    const Ledger& ledger = to_hbm ? memory_.hbm() : memory_.pool();
+    if (!ledger.fits(take)) {
+      if (!to_hbm) waits_for_pool_ = true;
+      continue;
+    }
+    begin_copy(direction, *move, std::exchange(queued_[d], Seconds(-1)));
+    again |= !view_.busy[d];
+  }
+  return again;
+}
+
+void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued) {
+  const int d = static_cast<int>(direction);
+  memory_.start_transfer(move.tensor, move.from, move.to, direction == Direction::kPoolToHbm);
+  view_.busy[d] = true;
+  CopySlot& slot = copy_slots_[d];
+  slot.move = move;
+  transfers_.emplace_back(transfer_count_++,
+                          TransferRecord{direction, move.iteration, move.tensor, move.from, move.to, queued,
+                                         view_.now, view_.now, Seconds(-1), move.action});
+  policy_->transfer_started(direction, move, view_);
+  const Bytes bytes = move.to - move.from;
+  if (machine_.copy_alone(direction, bytes).value > 0)
+    machine_.copy(index_, direction, bytes, slot.flowing, slot);
+  else
+    end_copy(direction);
+}
+
+// The record of the transfer under way in a direction: at most one of each, so near the end.
+std::pair<std::int64_t, TransferRecord>& NpuReplay::open_transfer(Direction direction) {
+  for (auto it = transfers_.rbegin(); it != transfers_.rend(); ++it)
+    if (it->second.end.value < 0 && it->second.direction == direction) return *it;
+  check_failed(__FILE__, __LINE__, "no transfer is under way");
+}
+
+void NpuReplay::copy_flows(Direction direction) {
+  open_transfer(direction).second.flow_start = machine_.now();
+}
+
+void NpuReplay::end_copy(Direction direction) {
+  const int d = static_cast<int>(direction);
+  view_.now = machine_.now();
+  view_.busy[d] = false;
+  dirty_ = true;
+  const Move move = copy_slots_[d].move;
+  auto& [index, record] = open_transfer(direction);
+  record.end = view_.now;
+  last_transfer_[move.tensor.index()] = index;
+  if (finished_) return;
+  memory_.end_transfer(move.tensor, move.from, move.to, direction == Direction::kPoolToHbm);
+  policy_->transfer_ended(direction, move, view_);
+  die_if_over(move.tensor);
+}
+
+void NpuReplay::sample_memory() {
+  if (!options_.full_record || finished_) return;
+  if (!record_.memory.empty() && record_.memory.back().hbm == memory_.hbm().used() &&
+      record_.memory.back().pool == memory_.pool().used())
+    return;
+  record_.memory.push_back({view_.now, memory_.hbm().used(), memory_.pool().used()});
+}
+
+std::string NpuReplay::waiting_for() const {
+  std::string text;
+  const auto add = [&](std::string reason) { text += (text.empty() ? "" : "; ") + std::move(reason); };
+  if (!view_.inputs_taken)
+    add(fmt::format("the inputs of iteration {} wait for {} B of HBM, {} B are free", view_.iteration,
+                    view_.input_bytes.value, (hbm_.capacity() - hbm_.used()).value));
+  for (std::size_t e = 0; view_.inputs_taken && e < engine_count(); ++e) {
+    const auto& queue = graph_.engine_ops(EngineId(e));
+    if (!view_.running[e].is_none() || view_.ops_done[e] >= static_cast<int>(queue.size())) continue;
+    const OpId id = queue[static_cast<std::size_t>(view_.ops_done[e])];
+    const Op& op = graph_.op(id);
+    TensorId missing;
+    if (heads_[e].ready.value < 0) {
+      add(fmt::format("op \"{}\" waits for ops of other engines", op.name));
+    } else if (!accesses_in_place(id, missing)) {
+      add(fmt::format("op \"{}\" waits for \"{}\"", op.name, graph_.tensor(missing).name));
+    } else {
+      const Ledger& ledger = op.memory == Tier::kHbm ? hbm_ : memory_.pool();
+      const Bytes free = ledger.capacity() - ledger.used();
+      add(fmt::format("op \"{}\" is short of {} B of {} (needs {} B, {} B are free)", op.name,
+                      (room_needed(op) - free).value, op.memory == Tier::kHbm ? "HBM" : "pool",
+                      room_needed(op).value, free.value));
+    }
+  }
+  return fmt::format("{}; largest residents of HBM: {}", text,
+                     largest_residents(graph_, memory_, Tier::kHbm));
+}
+
+NpuRecord NpuReplay::take_record() {
+  std::vector<std::int64_t> absolute;
+  for (auto& [index, transfer] : transfers_) {
+    absolute.push_back(index);
+    record_.transfers.push_back(transfer);
+  }
+  for (OpRecord& op : record_.ops) {
+    const auto it =
+        std::lower_bound(absolute.begin(), absolute.end(), static_cast<std::int64_t>(op.waited_transfer));
+    const bool kept = op.waited_transfer >= 0 && it != absolute.end() && *it == op.waited_transfer;
+    op.waited_transfer = kept ? static_cast<int>(it - absolute.begin()) : -1;
+  }
+  return std::move(record_);
+}
+
+}  // namespace hyperoffload

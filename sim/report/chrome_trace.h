@@ -1,0 +1,43 @@
+// A run's timeline as Chrome trace event JSON, for Perfetto and chrome://tracing.
+//
+// Time in us from 0 with fractions down to the picosecond. One process per NPU, in order; in it one
+// track for the iterations, one per engine, one per transfer direction (more where slices really
+// overlap: track_slices.h). Waits stand on the engine's track, before the op. Counters: HBM and pool
+// in use and their capacity (GiB), link use (GB/s, a transfer's bytes over its bandwidth part). A
+// flow leads from a transfer to each op that waited for it; ids count from 1. Colours go by tensor
+// kind and by kind of slice, for viewers that know `cname`.
+//
+// Written as it goes, track by track: memory O(slices of the longest track) beside the record
+// itself. Needs a record with `full` set: with the last iteration only, only that is shown.
+// Source of the format: "Trace Event Format" (Chromium project, docs.google.com document
+// 1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU); of the colour names: catapult's color_scheme.html.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+#include "sim/model/graph.h"
+#include "sim/model/hardware.h"
+#include "sim/model/plan.h"
+#include "sim/report/run_record.h"
+
+namespace hyperoffload {
+
+struct Timeline {
+  const Graph& graph;
+  const Hardware& hardware;
+  const RunRecord& record;
+  std::string policy;
+  const Plan* plan = nullptr;  // for the anchors of transfers that a plan's action asked for
+};
+
+struct TimelineSummary {
+  std::int64_t events = 0;
+  std::int64_t zero_length = 0;  // slices that take no time: hardly visible in a viewer
+  std::string warning;           // one sentence when there are more events than viewers take well
+};
+
+TimelineSummary write_chrome_trace(std::ostream& out, const Timeline& timeline);
+
+}  // namespace hyperoffload

@@ -1,0 +1,40 @@
+// From a replay's record to the figures of the result format.
+//
+// "The iteration" is the last one, [its start, its last op's end). Bytes moved count each transfer
+// by the share of its bandwidth part (flow_start to end) that lies in that window; the sum over the
+// transfers is rounded to whole bytes once (docs/semantics.md, rule 17). stall = iteration - ideal,
+// subtracted as they stand. With several NPUs the slowest is the one with the longest last
+// iteration, the lowest index among equals.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/model/graph.h"
+#include "sim/model/hardware.h"
+#include "sim/report/result.h"
+#include "sim/report/run_record.h"
+
+namespace hyperoffload {
+
+struct RunOutcome {
+  const Graph& graph;
+  const Hardware& hardware;  // with the HBM capacity of this run
+  std::string policy{};      // as the user named it: "on_demand:evict=oldest"
+  int iterations = 1;        // that were asked for; a record says how many it has
+
+  bool fits = true;
+  std::string reason{};  // when it doesn't fit, or could not run
+
+  // Null: the run could not happen. With `fits` false: the figures of a device big enough.
+  const RunRecord* record = nullptr;
+  // The ideal run of as many iterations; else only its time. Without either, ops' times alone count.
+  const RunRecord* ideal = nullptr;
+  std::optional<Seconds> ideal_time{};
+
+  std::optional<Bound> bound{};
+};
+
+Result summarize(const RunOutcome& outcome);
+
+}  // namespace hyperoffload

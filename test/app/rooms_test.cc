@@ -1,0 +1,56 @@
+// Which room may look into which: the includes of every source file.
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "test/support/catch.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::vector<std::string> includes_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::vector<std::string> found;
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("#include", 0) == 0) found.push_back(line);
+  return found;
+}
+
+// Every include of `room` that has `what` in it, as "file: include".
+std::vector<std::string> includes_with(const std::string& room, const std::string& what, const std::vector<std::string>& but_in = {}) {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_DIR) / room)) {
+    if (!entry.is_regular_file()) continue;
+    const std::string name = fs::relative(entry.path(), SOURCE_DIR).string();
+    bool allowed = false;
+    for (const std::string& folder : but_in) allowed |= name.rfind(folder, 0) == 0;
+    if (allowed) continue;
+    for (const std::string& line : includes_of(entry.path()))
+      if (line.find(what) != std::string::npos) found.push_back(name + ": " + line);
+  }
+  return found;
+}
+
+const std::vector<std::string> kNone;
+
+}  // namespace
+
+TEST_CASE("the world knows nothing of the planner") { CHECK(includes_with("sim", "\"planner/") == kNone); }
+
+TEST_CASE("the planner sees sim/model only") {
+  CHECK(includes_with("planner", "\"sim/machine") == kNone);
+  CHECK(includes_with("planner", "\"sim/replay") == kNone);
+  CHECK(includes_with("planner", "\"sim/policy") == kNone);
+  CHECK(includes_with("planner", "\"sim/report") == kNone);
+  CHECK(includes_with("planner", "\"sim/workload") == kNone);
+}
+
+TEST_CASE("SimGrid stays in the machine") {
+  for (const char* room : {"sim", "planner", "app"}) CHECK(includes_with(room, "simgrid", {"sim/machine/"}) == kNone);
+}
+
+TEST_CASE("nothing but the app and the tests looks into the app") {
+  for (const char* room : {"sim", "planner"}) CHECK(includes_with(room, "\"app/") == kNone);
+}
