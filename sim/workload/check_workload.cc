@@ -117,6 +117,10 @@ void check_workload(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   require(experts || p.ep == 1, spec, "parallel.ep", std::to_string(p.ep), "1: the model has no experts");
   require(!spec.published_weights || model.quant || model.dtype, spec, "weight_dtype", "published",
           "a type: the config says neither quantization_config nor torch_dtype");
+  require(spec.mtp >= 0 && spec.mtp <= model.mtp_layers, spec, "mtp", std::to_string(spec.mtp),
+          fmt::format("at most the model's {} prediction modules", model.mtp_layers));
+  require(spec.mtp == 0 || model.streams == 0, spec, "mtp", std::to_string(spec.mtp),
+          "0: this model's prediction modules are not modelled");
   if (spec.phase == Phase::kTrain) return check_training(spec, model, p);
   require(p.cp == 1, spec, "parallel.cp", std::to_string(p.cp),
           "1: context parallelism is modelled for training");

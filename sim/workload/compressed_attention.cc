@@ -85,7 +85,7 @@ void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGrou
     }
     const std::int64_t top_k = a.indexer ? a.indexer->top_k : 0;
     if (a.indexer && there > 0) {
-      GroupCache keys(b, e, ".index", bytes_of(a.indexer->head_dim, c.spec.kv()), e.capacity, layer);
+      GroupCache keys(b, e, ".index", bytes_of(a.indexer->head_dim, c.spec.kv()), e.capacity, layer, true);
       if (e.new_tokens > 0) {
         Kernel& index_append = b.kernel("kv_append", "index_append" + suffix, {q_kv[3]}, {},
                                         {"indexer_position_bias", "indexer_norm"});

@@ -29,9 +29,9 @@ class ProgramBuilder;
 // The cache tensors of one group in one layer.
 class GroupCache {
  public:
-  // `token_bytes` of one sample; `kept` tokens of each at most.
+  // `token_bytes` of one sample; `kept` tokens of each at most. `whole`: one tensor, whatever kv_block says.
   GroupCache(ProgramBuilder& builder, const TokenGroup& group, const std::string& suffix, Bytes token_bytes,
-             std::int64_t kept, std::int64_t layer);
+             std::int64_t kept, std::int64_t layer, bool whole = false);
   // States written by the new tokens, and those of them that already hold some.
   std::vector<int> written() const;
   std::vector<int> updated() const;

@@ -61,7 +61,7 @@ int pick(ProgramBuilder& b, const MlaSpec& a, const TokenGroup& group, const std
          std::int64_t layer, const Latent& l, double share) {
   const ProgramContext& c = b.context;
   const IndexerSpec& x = *a.indexer;
-  GroupCache keys(b, group, ".index", bytes_of(x.head_dim, c.spec.kv()), group.capacity, layer);
+  GroupCache keys(b, group, ".index", bytes_of(x.head_dim, c.spec.kv()), group.capacity, layer, true);
   Kernel& append = b.kernel("kv_append", "index_append" + suffix, {l.index_k}, {});
   append.state_writes = keys.written();
   append.state_reads = keys.updated();

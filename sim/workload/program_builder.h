@@ -1,6 +1,8 @@
 // Puts a Program together: values by handle, weights by name, traffic summed from operands.
 #pragma once
 
+#include <map>
+
 #include "sim/workload/program.h"
 
 namespace hyperoffload {
@@ -44,7 +46,11 @@ class ProgramBuilder {
  private:
   int weight_index(const std::string& name) const;
   Program program_;
+  std::map<std::string, int> states_;  // by name
 };
+
+// A layer's kernels from its input value to its output.
+int layer_kernels(ProgramBuilder& b, const LayerSpec& layer, std::int64_t index, int input);
 
 // Each writes its kernels and returns the value that goes to the residual sum.
 int attention_kernels(ProgramBuilder& b, const AttentionSpec& attention, std::int64_t layer, int in);
