@@ -70,6 +70,13 @@ Bytes state_bytes_per_sample(const LayerSpec& layer, DataType type, const RankPl
   return Bytes(0);
 }
 
+TokenGroup own_tokens(const TokenGroup& group, const RankPlace& place) {
+  TokenGroup mine = group;
+  for (std::int64_t* tokens : {&mine.new_tokens, &mine.cached, &mine.capacity, &mine.persistent})
+    *tokens /= place.cp;
+  return mine;
+}
+
 GroupCache::GroupCache(ProgramBuilder& builder, const TokenGroup& group, const std::string& suffix,
                        Bytes token_bytes, std::int64_t kept, std::int64_t layer, bool whole)
     : builder_(builder),

@@ -24,6 +24,9 @@ Bytes kv_bytes_per_token(const LayerSpec& layer, DataType type, const RankPlace&
 Bytes state_bytes_per_sample(const LayerSpec& layer, DataType type, const RankPlace& place);
 bool grows_without_end(const LayerSpec& layer);
 
+// A group as one context-parallel rank holds it: its part of the tokens.
+TokenGroup own_tokens(const TokenGroup& group, const RankPlace& place);
+
 class ProgramBuilder;
 
 // The cache tensors of one group in one layer.

@@ -74,6 +74,11 @@ int ProgramBuilder::activation(const std::string& name, std::int64_t elements) {
   return value(name, bytes_of(elements, context.spec.dtype));
 }
 
+Bytes ProgramBuilder::group_bytes(int v, const TokenGroup& group) const {
+  if (context.pass.groups.size() == 1) return bytes(v);
+  return Bytes(bytes(v).value / context.pass.tokens() * group.tokens());
+}
+
 int ProgramBuilder::state(const std::string& name, Bytes bytes, bool persistent) {
   const auto [it, fresh] = states_.emplace(name, static_cast<int>(program_.states.size()));
   if (fresh) program_.states.push_back({name, bytes, persistent});

@@ -19,6 +19,9 @@ class ProgramBuilder {
             bool persistent = true);  // the same handle for the same name
   Bytes bytes(int value) const { return program_.values[static_cast<std::size_t>(value)].bytes; }
 
+  // Of a value of all tokens, the part of one group's.
+  Bytes group_bytes(int value, const TokenGroup& group) const;
+
   // A kernel whose traffic is all its operands. Backwards it is one kernel that reads `saved`. The
   // reference holds until the next kernel is made.
   Kernel& kernel(const std::string& kind, const std::string& name, std::vector<int> reads,
