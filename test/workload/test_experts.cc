@@ -57,6 +57,26 @@ TEST_CASE("a single token visits its own experts, known only after the router") 
   CHECK(bytes_of_kind(g, TensorKind::kWeight).value > 4 * 8 * kExpertBytes);  // the others are there, too
 }
 
+TEST_CASE(
+    "balanced visits move on from layer to layer and step to step, so that all experts have their turn") {
+  WorkloadSpec spec = spec_of(Phase::kDecode, 1, 10);
+  spec.steps = 4;
+  const Graph g = small(spec, small_moe());
+  std::set<std::string> seen;
+  for (int step = 0; step < 4; ++step) {
+    const auto now = experts_read(g, "step." + std::to_string(step) + ".layers.0.experts_gate_up");
+    seen.insert(now.begin(), now.end());
+  }
+  CHECK(seen.size() == 8);  // two a step, none twice
+  const auto numbers = [&](const std::string& layer) {
+    std::set<std::string> tails;
+    for (const std::string& name : experts_read(g, "step.0." + layer + "experts_gate_up"))
+      tails.insert(name.substr(name.rfind('.')));
+    return tails;
+  };
+  CHECK(numbers("layers.0.") != numbers("layers.1."));
+}
+
 TEST_CASE("random routing draws distinct experts a token, the same for the same seed") {
   WorkloadSpec spec = spec_of(Phase::kDecode, 4, 10);
   spec.steps = 50;

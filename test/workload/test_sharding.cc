@@ -278,6 +278,28 @@ TEST_CASE("gradients are reduced once a step without ZeRO, once a micro-batch fr
   CHECK(reduced(3, "reduce-scatter") == 4 * 2 * parameters);
 }
 
+TEST_CASE("a tied table's gradient is reduced once, when head and embedding have both added to it") {
+  const ModelConfig model = parse_model_config(small_llama(R"(, "tie_word_embeddings": true)"), "small.json");
+  for (int zero : {0, 2}) {
+    Layout s;
+    s.dp = 2;
+    WorkloadSpec spec = training(s, zero, 0);
+    spec.train.microbatches = 1;
+    const Graph g = generate_trace(spec, model);
+    int reductions = 0;
+    bool embedded = false;
+    for (const Op& op : g.ops()) {
+      embedded |= op.name == "embed.grad";
+      for (TensorId t : op.reads)
+        if (op.collective && op.phase == "backward" && g.tensor(t).name == "embed_tokens.grad") {
+          ++reductions;
+          CHECK(embedded);
+        }
+    }
+    CHECK(reductions == 1);
+  }
+}
+
 TEST_CASE("ZeRO 3 gathers every weight before each use, the next layer's while one computes") {
   const ModelConfig model = parse_model_config(small_llama(), "small.json");
   Layout s;
