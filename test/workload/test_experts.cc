@@ -155,4 +155,35 @@ TEST_CASE("an indexer scores every token and lets attention read top_k of them")
   CHECK(blocks == 2048 / 64);
 }
 
+TEST_CASE("compressed attention sees a window and the complete entries before, or those picked of them") {
+  // Position p sees min(p + 1, 5) tokens and (p + 1) / ratio entries, at most 3 of them with the indexer.
+  const auto pairs = [](std::int64_t from, std::int64_t to, std::int64_t ratio, std::int64_t top_k) {
+    std::int64_t sum = 0;
+    for (std::int64_t p = from; p < to; ++p) {
+      const std::int64_t entries = ratio > 0 ? (p + 1) / ratio : 0;
+      sum += std::min<std::int64_t>(p + 1, 5) + (top_k > 0 ? std::min(entries, top_k) : entries);
+    }
+    return static_cast<double>(sum);
+  };
+  const std::int64_t ratios[] = {0, 4, 8}, top_k[] = {0, 3, 0};
+  for (std::int64_t length : {3, 4, 17, 64}) {
+    const Graph prefill = small(spec_of(Phase::kPrefill, 2, length), small_deepseek_v4());
+    const Graph decode = small(spec_of(Phase::kDecode, 2, length), small_deepseek_v4());
+    for (int layer = 0; layer < 3; ++layer) {
+      const std::string op = "layers." + std::to_string(layer) + ".attention";
+      INFO(op << length);
+      CHECK(op_named(prefill, op).flops->value ==
+            4.0 * 2 * 4 * 8 * pairs(0, length, ratios[layer], top_k[layer]));
+      CHECK(op_named(decode, op).flops->value ==
+            4.0 * 2 * 4 * 8 * pairs(length, length + 1, ratios[layer], top_k[layer]));
+    }
+  }
+  const Graph g = small(spec_of(Phase::kDecode, 2, 63), small_deepseek_v4());
+  CHECK(op_named(g, "layers.1.indexer").flops->value == 2.0 * 2 * 16 * 2 * 6);  // 16 entries of 64 tokens
+  CHECK(tensor_bytes(g, "layers.1.kv").value == 2 * 5 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.1.kv.entries").value == 2 * 16 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.2.kv.entries").value == 2 * 8 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.1.mlp_streams.expanded").value == 2 * 4 * 16 * 2);  // four streams
+}
+
 }  // namespace hyperoffload

@@ -165,6 +165,17 @@ TEST_CASE("families without a config in the shared data have their published par
   }
 }
 
+TEST_CASE("a trace with published weights holds the published bytes") {
+  const auto path = published_config("openai--gpt-oss-20b_config.json");
+  if (!path) return;
+  WorkloadSpec spec;
+  spec.phase = Phase::kDecode;
+  spec.sequence = 100;
+  spec.published_weights = true;
+  const Graph g = generate_trace(spec, load_model_config(*path));
+  CHECK(bytes_of_kind(g, TensorKind::kWeight).value == 13761264768);
+}
+
 TEST_CASE("prediction modules have their published parameters and are not the main model's") {
   const auto module = [](const char* file) {
     const auto path = published_config(file);
