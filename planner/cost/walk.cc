@@ -213,7 +213,7 @@ bool Walker::take_inputs() {
   if (!options_.unlimited) {
     if (graph_.input_bytes > memory_.hbm_free()) return false;
     for (int t : graph_.inputs)
-      if (!memory_.absent(t)) return false;
+      if (accesses_done_[t] > 0) return false;  // its last life is not over yet
     for (int t : graph_.inputs) memory_.take_input(t);
   }
   open_ = true;
