@@ -5,7 +5,7 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/model/check.h"
+#include "planner/passes/check_capacity.h"
 
 namespace hyperoffload {
 namespace {
@@ -71,15 +71,21 @@ class Sweep {
   const std::vector<std::int32_t>& rank_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
+  std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
   std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
   std::priority_queue<Candidate> idle_, refused_;
-  std::vector<std::vector<std::int32_t>> back_;  // units, by the position at which they are back early
   std::priority_queue<Early> early_;
+  std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
+  bool pool_short_ = false;
 };
 
 void Sweep::run() {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
+    if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
+      for (; next_piece_[g] < pieces(g); ++next_piece_[g]) ledger_.evict_forced(unit(g));
+      continue;
+    }
     if (gap.open + 1 < liveness_.positions) opening_[gap.open + 1].push_back(static_cast<std::int32_t>(g));
     if (gap.close > liveness_.positions && gap.open >= 0) opening_[0].push_back(static_cast<std::int32_t>(g));
   }
@@ -96,6 +102,10 @@ void Sweep::run() {
 }
 
 void Sweep::offer(int g, int position) {
+  // What left as the sweep began, in the gap's other end, may not have been stored by now.
+  for (int k = 0; k < next_piece_[g] && position > liveness_.gaps[g].open; ++k)
+    if (const int u = liveness_.gaps[g].first_unit + k; ledger_.freed_from(u) > position)
+      pending_.push_back(u);
   if (next_piece_[g] == pieces(g)) return;
   const Gap& gap = liveness_.gaps[g];
   const int next_use = gap.close - (on_axis(gap, position) - position);
@@ -136,7 +146,8 @@ bool Sweep::evict_best(int position) {
       return true;
     }
     idle_.pop();
-    if (verdict == Verdict::kUseless) continue;
+    pool_short_ |= verdict == Verdict::kNoPool;
+    if (verdict == Verdict::kUseless || verdict == Verdict::kNoPool) continue;
     refused_.push(best);
     if (verdict != Verdict::kStoreLate) continue;
     const Ticks late = at == position ? 0 : clock_.period();
@@ -170,19 +181,24 @@ void Sweep::stall_cheapest(int position) {
   }
   int best = -1, best_gap = -1;
   Ticks least = 0;
+  std::erase_if(pending_, [&](int u) { return ledger_.freed_from(u) <= position; });
   const auto compare = [&](int u, int gap) {
+    if (position + offset(u) >= liveness_.gap(u).until) return;  // in use again, as good as
     const Ticks stall = ledger_.exposed(u, position + offset(u));
     if (best >= 0 && stall >= least) return;
     best = u;
     best_gap = gap;
     least = stall;
   };
+  for (int u : pending_) compare(u, -1);
   for (const Early& candidate : early) compare(candidate.unit, -1);
   for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
-  HYPER_CHECK(best >= 0, "nothing left to evict though the working set fits");
+  if (best < 0) throw_infeasible(graph_, liveness_, position, pool_short_);
   for (const Candidate& candidate : fresh) refused_.push(candidate);
   for (const Early& candidate : early)
     if (candidate.unit != best) early_.push(candidate);
+  if (best_gap < 0 && position + offset(best) < ledger_.freed_from(best))
+    return ledger_.hurry(best, position);
   if (best_gap < 0) {
     ledger_.postpone(best, position + offset(best));
     return watch(best, offset(best));

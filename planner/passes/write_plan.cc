@@ -84,8 +84,8 @@ void Writer::add_detaches() {
       const StorePlacement& store = placements_.stores[store_of_slot_[liveness_.slot(u)]];
       draft.anchor = draft.after = std::max(draft.anchor, store.anchor);
       // An action waits for the tensor's previous one, so a detach that waits for its store only must not
-      // stand behind the stores of the tensor's other pieces.
-      if (store.end >= draft.time) {
+      // stand behind the stores of the tensor's other pieces. (Only in the gap it is stored for.)
+      if (store.unit == u && store.end >= draft.time) {
         draft.after = store.anchor;
         draft.time = store.end;
       }
@@ -96,6 +96,7 @@ void Writer::add_detaches() {
 
 void Writer::settle_start(int tensor) {
   if (!graph_.persistent[tensor]) return;
+  if (liveness_.pool_only[tensor]) return result_.plan.initial_pool.push_back(TensorId(tensor));
   const int begin = liveness_.gap_begin[tensor], end = liveness_.gap_begin[tensor + 1];
   if (begin < end && liveness_.gaps[begin].open < 0) {
     const bool away = graph_.bound_to_pool[tensor] || placements_.evicted[liveness_.gaps[begin].first_unit];
