@@ -1,13 +1,15 @@
 // The independent plan validator: every rule of the plan format, without the planner and without
 // time. It reports each broken rule with the iteration, step, tensor and reason.
 //
-// Two passes. (1) Per tensor, in program order: a state machine over its accesses and actions
-// (resident, has a valid pool copy, by byte range). A prefetch that may have started counts as
-// started. (2) Could it get stuck: the replay in program order in which transfers take no time and
-// go before ops, waiting for room as usual; with several engines each op is also charged with what
-// every later op that does not depend on it would take, and with the prefetches anchored on those.
-// Iterations beyond the second are skipped once the state at an iteration's start repeats.
-// O((ops x engines + accesses + actions) x distinct iterations).
+// Two passes. (1) check_rules.h: per tensor, in program order, a state machine over its accesses and
+// actions (resident, has a valid pool copy, by byte range). A prefetch that may have started counts as
+// started. (2) check_stuck.h, for a plan that keeps the rules so far: could it get stuck? The replay in
+// program order in which transfers take no time and go before ops, waiting for room as usual; with
+// several engines each op is also charged with what every later op that does not depend on it would
+// take, and with the prefetches anchored on those.
+// Iterations beyond the second are skipped once the state at an iteration's start repeats; what is
+// broken in several is reported for the first of them. 100 broken rules are listed, the rest counted.
+// O((ops x engines + accesses + actions) x distinct iterations), of which there are at most four or so.
 #pragma once
 
 #include <string>
@@ -20,7 +22,10 @@
 namespace hyperoffload {
 
 struct Violation {
-  std::string rule;     // short stable name: "prefetch-resident", "stuck", ...
+  // order | initial-pool start-hbm start-pool | range unborn dead prefetch-resident store-absent
+  // store-valid store-undetached detach-absent detach-last-copy detach-unaccessed before-op |
+  // read-absent pool-read pool-write | stuck | more (the count of those not listed)
+  std::string rule;
   int iteration = 0;    // from 0
   OpId step;            // the op, or the op the action stands behind; none: the iteration's start
   TensorId tensor;      // none when no single tensor is meant
