@@ -53,27 +53,16 @@ Overlap::Overlap(const FlatGraph& g)
   if (g.engines == 1) return;
 
   std::vector<std::int64_t> take(g.ops, 0);
-  std::vector<char> may_take(g.ops, 0);
   for (int op = 0; op < g.ops; ++op) {
     if (g.in_pool[op]) continue;
     take[op] = g.workspace[op];
-    for (const FlatAccess& access : g.accesses(op)) {
-      if (access.reads) continue;
-      may_take[op] = 1;
+    for (const FlatAccess& access : g.accesses(op))
       if (g.graph->birth(TensorId(access.tensor)) == OpId(op)) take[op] += g.bytes[access.tensor];
-    }
-    may_take[op] |= take[op] > 0;
   }
-  // By engine: takes before a place, and the first op at or behind a place that may take.
-  std::vector<std::vector<std::int64_t>> taken(g.engines);
-  std::vector<std::vector<std::int32_t>> next_taker(g.engines);
+  std::vector<std::vector<std::int64_t>> taken(g.engines);  // by engine: takes before a place
   for (int e = 0; e < g.engines; ++e) {
-    const auto& queue = g.graph->engine_ops(EngineId(e));
     taken[e].push_back(0);
-    for (OpId op : queue) taken[e].push_back(taken[e].back() + take[op.index()]);
-    next_taker[e].assign(queue.size() + 1, g.ops);
-    for (std::size_t k = queue.size(); k-- > 0;)
-      next_taker[e][k] = may_take[queue[k].index()] ? queue[k].value : next_taker[e][k + 1];
+    for (OpId op : g.graph->engine_ops(EngineId(e))) taken[e].push_back(taken[e].back() + take[op.index()]);
   }
   const Places before = last_before(g), after = first_after(g);
   std::vector<std::int32_t> passed(g.engines, 0);
@@ -82,9 +71,11 @@ Overlap::Overlap(const FlatGraph& g)
     int early = op;
     for (int e = 0; e < g.engines; ++e) {
       if (e == g.engine(op)) continue;
-      early = std::min(early, next_taker[e][before[op * g.engines + e] + 1]);
+      const auto& queue = g.graph->engine_ops(EngineId(e));
+      const std::size_t next = before[op * g.engines + e] + 1;
+      if (next < queue.size()) early = std::min(early, queue[next].value);
       const int end = after[op * g.engines + e];
-      if (may_take[op] && end > passed[e]) charge[op + 1] += taken[e][end] - taken[e][passed[e]];
+      if (end > passed[e]) charge[op + 1] += taken[e][end] - taken[e][passed[e]];
     }
     if (early < op) counts_from[op + 1] = written_early[op + 1] = early + 1;
   }

@@ -3,7 +3,7 @@
 // The rule of the plan checker: an op that takes HBM is charged with what every later op that does not
 // depend on it takes, and with the prefetches anchored on those. The charge for births and workspace is
 // fixed (`charge`); a prefetch behind position a therefore counts from `counts_from[a]`: from a + 1, or
-// from the first op before a that takes room and that a does not depend on. Position 0 stands for the
+// from the first op before a that a does not depend on. Position 0 stands for the
 // iteration's start: what is anchored there counts from there. With one engine nothing is added.
 // Positions as in memory_profile.h. O((ops + dependencies) x engines).
 #pragma once

@@ -134,8 +134,10 @@ void EvictionLedger::evict_forced(int unit) {
   if (!g.loads) return commit(unit, from, g.until, {});
   int to = 0;
   Booking load = book_exposed(unit, std::max(from, std::min(g.resume, g.until - 1)), &to);
-  commit(unit, std::min(from, to), to, std::move(load));
+  commit(unit, from, to, std::move(load));
 }
+
+void EvictionLedger::evict_on_demand(int unit) { commit(unit, gap(unit).open + 1, gap(unit).until, {}); }
 
 void EvictionLedger::postpone(int unit, int position) {
   Unit& u = units_[unit];
@@ -157,7 +159,7 @@ void EvictionLedger::hurry(int unit, int position) {
 void EvictionLedger::commit(int unit, int from, int to, Booking load) {
   const Gap& g = gap(unit);
   const std::int64_t bytes = liveness_.unit_bytes(unit);
-  HYPER_CHECK(!units_[unit].evicted && from <= to && from > g.open && to <= g.until,
+  HYPER_CHECK(!units_[unit].evicted && from > g.open && to <= g.until && (from <= to || g.must_leave),
               "eviction outside its gap");
   if (!clean(unit)) {
     Store& store = stores_[liveness_.slot(unit)];
@@ -173,13 +175,18 @@ void EvictionLedger::commit(int unit, int from, int to, Booking load) {
   units_[unit] = {true, from, to, std::move(load)};
   evicted_[unit] = 1;
   history_.push_back(unit);
-  profile_.add(from, to, -bytes);
+  free(from, to, bytes);
+}
+
+// A load that can't be anchored late enough is charged to ops before the gap, beside the bytes there.
+void EvictionLedger::free(int from, int to, std::int64_t bytes) {
+  from <= to ? profile_.add(from, to, -bytes) : profile_.add(to, from, bytes);
 }
 
 void EvictionLedger::restore(int unit) {
   Unit& u = units_[unit];
   HYPER_CHECK(u.evicted, "restoring what was not evicted");
-  profile_.add(u.from, u.to, liveness_.unit_bytes(unit));
+  free(u.from, u.to, -liveness_.unit_bytes(unit));
   reads_.cancel(u.load);
   if (!clean(unit)) {
     Store& store = stores_[liveness_.slot(unit)];

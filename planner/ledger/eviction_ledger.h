@@ -38,10 +38,13 @@ class EvictionLedger {
   void evict_exposed(int unit, int position);
   // Where an op in the pool makes it leave (Gap::must_leave).
   void evict_forced(int unit);
+  // All the gap can free, whoever waits: stored before, loaded when its reader is next.
+  void evict_on_demand(int unit);
   // Puts off the load of an evicted unit that would be back before `position`, which frees that, too.
   void postpone(int unit, int position);
   // Lets `position` wait for the store of an evicted unit that would be given back only later.
   void hurry(int unit, int position);
+  bool pool_has_room(int unit) const;
   // Ticks the op at `position` and the reader would wait then.
   Ticks exposed(int unit, int position) const;
   void restore(int unit);
@@ -79,10 +82,10 @@ class EvictionLedger {
   Ticks release_of_store(int unit) const;
   Ticks turn(const Gap& g) const { return g.next_turn ? clock_.period() : 0; }
   TickSpan pool_span(int unit) const;  // positions
-  bool pool_has_room(int unit) const;
   void use_pool(int unit, int users);
   int freed_from(const Gap& g, Ticks store_end) const;
   Booking book_exposed(int unit, int position, int* count_from);
+  void free(int from, int to, std::int64_t bytes);
   void commit(int unit, int from, int to, Booking load);
 
   const FlatGraph& graph_;

@@ -47,11 +47,12 @@ class Sweep {
         back_(liveness.positions),
         opening_(liveness.positions + 1) {}
 
-  void run();
+  void run(bool on_demand);
 
  private:
   void open_gaps(int position);
   void relieve(int position);
+  void relieve_on_demand(int position);
   bool evict_best(int position);
   void stall_cheapest(int position);
   void watch(int unit, int offset);
@@ -79,11 +80,15 @@ class Sweep {
   bool pool_short_ = false;
 };
 
-void Sweep::run() {
+void Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
     if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
-      for (; next_piece_[g] < pieces(g); ++next_piece_[g]) ledger_.evict_forced(unit(g));
+      for (; next_piece_[g] < pieces(g); ++next_piece_[g]) {
+        on_demand ? ledger_.evict_on_demand(unit(g)) : ledger_.evict_forced(unit(g));
+        watch(unit(g), 0);
+        if (gap.close > liveness_.positions && gap.open >= 0) watch(unit(g), liveness_.positions);
+      }
       continue;
     }
     if (gap.open + 1 < liveness_.positions) opening_[gap.open + 1].push_back(static_cast<std::int32_t>(g));
@@ -97,7 +102,7 @@ void Sweep::run() {
       early_.push({gap.close - (on_axis(gap, p) - p), rank_[gap.tensor], u});
     }
     back_[p] = {};
-    relieve(p);
+    on_demand ? relieve_on_demand(p) : relieve(p);
   }
 }
 
@@ -117,6 +122,23 @@ void Sweep::offer(int g, int position) {
 void Sweep::relieve(int position) {
   while (ledger_.bytes_at(position) > graph_.machine.hbm)
     if (!evict_best(position)) stall_cheapest(position);
+}
+
+void Sweep::relieve_on_demand(int position) {
+  while (ledger_.bytes_at(position) > graph_.machine.hbm) {
+    if (idle_.empty() || idle_.top().next_use <= position)
+      throw_infeasible(graph_, liveness_, position, pool_short_);
+    const int g = idle_.top().gap;
+    const Gap& gap = liveness_.gaps[g];
+    const bool room = next_piece_[g] < pieces(g) && ledger_.pool_has_room(unit(g));
+    pool_short_ |= next_piece_[g] < pieces(g) && !room;
+    if (!room || on_axis(gap, position) >= gap.until) {
+      idle_.pop();
+      continue;
+    }
+    do ledger_.evict_on_demand(unit(g));
+    while (++next_piece_[g] < pieces(g) && whole(gap));
+  }
 }
 
 Verdict Sweep::evict_whole(const Gap& gap, int position) {
@@ -161,7 +183,7 @@ bool Sweep::evict_best(int position) {
 
 // Remembers when an evicted unit is back, if that is before its use.
 void Sweep::watch(int unit, int offset) {
-  const int back = ledger_.freed_to(unit) - offset;
+  const int back = std::max(0, ledger_.freed_to(unit) - offset);
   if (back < liveness_.positions && ledger_.freed_to(unit) < liveness_.gap(unit).close)
     back_[back].push_back(unit);
 }
@@ -192,7 +214,12 @@ void Sweep::stall_cheapest(int position) {
   };
   for (int u : pending_) compare(u, -1);
   for (const Early& candidate : early) compare(candidate.unit, -1);
-  for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
+  for (const Candidate& candidate : fresh) {
+    if (ledger_.pool_has_room(unit(candidate.gap)))
+      compare(unit(candidate.gap), candidate.gap);
+    else
+      pool_short_ = true;
+  }
   if (best < 0) throw_infeasible(graph_, liveness_, position, pool_short_);
   for (const Candidate& candidate : fresh) refused_.push(candidate);
   for (const Early& candidate : early)
@@ -223,7 +250,12 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 
 void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ledger).run();
+  Sweep(graph, liveness, clock, rank, ledger).run(false);
+}
+
+void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
+  Sweep(graph, liveness, clock, rank, ledger).run(true);
 }
 
 }  // namespace hyperoffload

@@ -157,7 +157,7 @@ void Placer::free_bytes() {
     if (!result_.evicted[u]) continue;
     const Gap& gap = liveness_.gap(u);
     int from = gap.open + 1;
-    if (!liveness_.clean(graph_, result_.evicted, u)) {
+    if (lead_ != Lead::kOnDemand && !liveness_.clean(graph_, result_.evicted, u)) {
       const Ticks stored = store_end_[liveness_.slot(u)] - (gap.next_turn ? clock_.period() : 0);
       if (stored > clock_.end(gap.open)) from = std::max(from, clock_.first_start_from(stored));
     }
@@ -176,7 +176,8 @@ void Placer::list_loads() {
     const Gap& gap = liveness_.gap(u);
     if (!result_.evicted[u] || !gap.loads) continue;
     const std::int64_t bytes = liveness_.unit_bytes(u);
-    const int back = std::max(from_[u], std::min<int>(ledger_.freed_to(u), gap.until));
+    const int booked = std::min<int>(ledger_.freed_to(u), gap.until);
+    const int back = gap.must_leave ? booked : std::max(from_[u], booked);
     profile_.add(back, gap.until, bytes);
     loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(bytes)), 0, back, 0, 0});
   }
@@ -216,7 +217,9 @@ void Placer::place_loads() {
 // The earliest anchor behind which the load's bytes fit up to its use.
 int Placer::admit(const Load& load, const Gap& gap, std::int64_t bytes) const {
   const int from = from_[load.unit];
-  const int fits = std::max(from, profile_.last_above(from, gap.until, graph_.machine.hbm - bytes) + 1);
+  const int fits = lead_ == Lead::kOnDemand
+                       ? gap.until
+                       : std::max(from, profile_.last_above(from, gap.until, graph_.machine.hbm - bytes) + 1);
   int anchor = std::max<int>(gap.resume, fits - 1);
   while (anchor + 1 < gap.close && liveness_.counts_from(anchor) < fits) ++anchor;
   while (anchor > gap.resume && liveness_.counts_from(anchor) < fits) --anchor;
@@ -225,7 +228,7 @@ int Placer::admit(const Load& load, const Gap& gap, std::int64_t bytes) const {
 
 // With room from the start of its gap to the end it may as well stay.
 bool Placer::may_stay(const Load& load, const Gap& gap, std::int64_t bytes) const {
-  return gap.open >= 0 && !gap.must_leave &&
+  return gap.open >= 0 && !gap.must_leave && lead_ != Lead::kOnDemand &&
          profile_.max(from_[load.unit], gap.until) + bytes <= graph_.machine.hbm &&
          profile_.max(gap.open + 1, from_[load.unit]) <= graph_.machine.hbm;  // beside pending stores
 }

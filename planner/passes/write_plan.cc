@@ -77,7 +77,9 @@ void Writer::add_stores() {
 void Writer::add_detaches() {
   for (int u = 0; u < liveness_.units(); ++u) {
     const Gap& gap = liveness_.gap(u);
-    if (!placements_.evicted[u] || gap.open < 0) continue;
+    const Version& version = liveness_.versions[gap.version];
+    const bool born_in_pool = version.clean && version.written == gap.open;
+    if (!placements_.evicted[u] || gap.open < 0 || born_in_pool) continue;
     if (!gap.loads && gap.close > P()) absent_at_border_[u] = 1;
     Draft draft{ActionKind::kDetach, u, gap.open, gap.open, clock_.end(gap.open), IterationScope::kEvery};
     if (!liveness_.clean(graph_, placements_.evicted, u) && !gap.next_turn) {
