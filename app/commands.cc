@@ -51,11 +51,12 @@ int plan_command(const PlanOptions& options) {
   const Inputs inputs = load_inputs(options);
   PlannerOptions planner;
   planner.iterations = options.iterations;
+  planner.explain = options.explain;
   const PlanOutcome outcome = make_plan(inputs.graph, inputs.hardware, planner);
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
   if (!options.output.empty()) write_output(options.output, json);
   if (options.explain)
-    write_output(options.output == "-" ? "" : "-", join_lines(outcome.log.lines));
+    write_output(options.output == "-" ? "" : "-", to_text(outcome.log));
   else if (options.output.empty())
     write_output("-", json);
   return 0;

@@ -45,7 +45,7 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   outcome.fits = false;
   outcome.reason = reason;
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
-  return {summarize(outcome), {}, {}, {}};
+  return {summarize(outcome), {}, {}};
 }
 
 Evaluation evaluate_resident(const Job& job) {
@@ -86,18 +86,11 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   options.iterations = job.iterations;
   PlanOutcome planned = make_plan(job.graph, job.hardware, options);
   Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
-  evaluation.explanation = join_lines(planned.log.lines);
   evaluation.plan = std::move(planned.plan);
   return evaluation;
 }
 
 }  // namespace
-
-std::string join_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
 
 std::string broken_rules(const Job& job, const Plan& plan) {
   const CheckLimits limits{job.hardware.hbm_usable(), Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
