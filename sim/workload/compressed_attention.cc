@@ -31,10 +31,6 @@ std::int64_t entry_pairs(std::int64_t new_tokens, std::int64_t cached, std::int6
   return up_to(cached + new_tokens) - up_to(cached);
 }
 
-Bytes part_of(Bytes bytes, double share) {
-  return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.value) * share));
-}
-
 // A cache of compressed entries, as a group whose tokens are entries.
 TokenGroup entries_of(const TokenGroup& group, std::int64_t ratio) {
   TokenGroup e = group;
@@ -46,8 +42,7 @@ TokenGroup entries_of(const TokenGroup& group, std::int64_t ratio) {
 }
 
 void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,
-            const std::string& suffix, std::int64_t layer, std::vector<int> q_kv, int index_q, int o,
-            double share) {
+            const std::string& suffix, std::int64_t layer, std::vector<int> q_kv, int index_q, int o) {
   const ProgramContext& c = b.context;
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
   const Bytes entry = bytes_of(a.head_dim, c.spec.kv());
@@ -57,19 +52,19 @@ void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGrou
   append.state_writes = window.written();
   append.state_reads = window.updated();
   append.hbm_bytes =
-      part_of(b.bytes(q_kv[1]), share) + Bytes(window.token_bytes().value * std::min(group.new_tokens, kept));
+      b.group_bytes(q_kv[1], group) + Bytes(window.token_bytes().value * std::min(group.new_tokens, kept));
 
   double pairs =
       static_cast<double>(group.sequences * attended_pairs(group.new_tokens, group.cached, a.window, false));
   std::vector<int> reads{q_kv[0]};
   std::vector<int> states;
-  Bytes traffic = part_of(b.bytes(q_kv[0]) + b.bytes(o), share) + b.weight_bytes("sinks");
+  Bytes traffic = b.group_bytes(q_kv[0], group) + b.group_bytes(o, group) + b.weight_bytes("sinks");
   if (group.cached > 0) {
     states = window.read();
     traffic += Bytes(window.token_bytes().value * window.visible());
   } else {
     reads.push_back(q_kv[1]);
-    traffic += part_of(b.bytes(q_kv[1]), share);
+    traffic += b.group_bytes(q_kv[1], group);
   }
   int picker = -1;
   if (a.ratio > 0) {
@@ -81,18 +76,18 @@ void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGrou
                               {"compressor_position_bias", "compressor_norm"});
       pool.state_writes = entries.written();
       pool.state_reads = entries.updated();
-      pool.hbm_bytes = part_of(b.bytes(q_kv[2]), share) + Bytes(entries.token_bytes().value * e.new_tokens);
+      pool.hbm_bytes = b.group_bytes(q_kv[2], group) + Bytes(entries.token_bytes().value * e.new_tokens);
     }
     const std::int64_t top_k = a.indexer ? a.indexer->top_k : 0;
     if (a.indexer && there > 0) {
-      GroupCache keys(b, e, ".index", bytes_of(a.indexer->head_dim, c.spec.kv()), e.capacity, layer);
+      GroupCache keys(b, e, ".index", bytes_of(a.indexer->head_dim, c.spec.kv()), e.capacity, layer, true);
       if (e.new_tokens > 0) {
         Kernel& index_append = b.kernel("kv_append", "index_append" + suffix, {q_kv[3]}, {},
                                         {"indexer_position_bias", "indexer_norm"});
         index_append.state_writes = keys.written();
         index_append.state_reads = keys.updated();
         index_append.hbm_bytes =
-            part_of(b.bytes(q_kv[3]), share) + Bytes(keys.token_bytes().value * e.new_tokens);
+            b.group_bytes(q_kv[3], group) + Bytes(keys.token_bytes().value * e.new_tokens);
       }
       const int picked = b.value("picked" + suffix, Bytes(4 * group.tokens() * std::min(top_k, there)));
       Kernel& score = b.kernel("indexer", "indexer" + suffix, {index_q}, {picked});
@@ -102,7 +97,7 @@ void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGrou
           static_cast<double>(a.indexer->heads * a.indexer->head_dim);
       score.state_reads = keys.read();
       score.hbm_bytes =
-          part_of(b.bytes(index_q), share) + b.bytes(picked) + Bytes(keys.token_bytes().value * there);
+          b.group_bytes(index_q, group) + b.bytes(picked) + Bytes(keys.token_bytes().value * there);
       picker = b.last_kernel();
       reads.push_back(picked);
       traffic += b.bytes(picked);
@@ -165,8 +160,7 @@ int compressed_attention_kernels(ProgramBuilder& b, const CompressedAttentionSpe
   const int o = b.activation("attn", tokens * heads * a.head_dim);
   for (std::size_t g = 0; g < c.pass.groups.size(); ++g) {
     const TokenGroup& group = c.pass.groups[g];
-    attend(b, a, group, g == 0 ? "" : fmt::format(".{}", g), layer, q_kv, index_q, o,
-           static_cast<double>(group.tokens()) / static_cast<double>(c.pass.tokens()));
+    attend(b, a, group, g == 0 ? "" : fmt::format(".{}", g), layer, q_kv, index_q, o);
   }
   Kernel& unrope = b.kernel("rope", "output_rope", {o}, {o});
   unrope.hbm_bytes = bytes_of(2 * tokens * heads * a.rope_dim, c.spec.dtype);
