@@ -169,6 +169,9 @@ Found Search::run() {
   search(0);
   if (!good_enough()) search(piece_size(16));
   if (!best_ && infeasible_) throw *infeasible_;
+  if (!best_ && graph_.engines > 1)
+    throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
+                          first_fault_);
   HYPER_CHECK(best_, "no valid plan found: " + first_fault_);
   return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
 }

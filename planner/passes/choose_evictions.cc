@@ -111,7 +111,7 @@ void Sweep::offer(int g, int position) {
   for (int k = 0; k < next_piece_[g] && position > liveness_.gaps[g].open; ++k)
     if (const int u = liveness_.gaps[g].first_unit + k; ledger_.freed_from(u) > position)
       pending_.push_back(u);
-  if (next_piece_[g] == pieces(g)) return;
+  if (next_piece_[g] == pieces(g) || graph_.bytes[liveness_.gaps[g].tensor] == 0) return;
   const Gap& gap = liveness_.gaps[g];
   const int next_use = gap.close - (on_axis(gap, position) - position);
   if (next_use <= position) return;

@@ -91,8 +91,11 @@ void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Tic
     by_release[i] = static_cast<std::int32_t>(i);
     release[i] = jobs[i].anchor < 0 ? 0 : clock_.all_ended(jobs[i].anchor);
   }
+  // At equal times positions decide: a store must not stand behind one that program order reaches later.
   const auto urgency = [&](int i) {
-    return std::tuple(due[i], rank_[liveness_.gap(jobs[i].unit).tensor], liveness_.piece_of(jobs[i].unit));
+    const Gap& gap = liveness_.gap(jobs[i].unit);
+    return std::tuple(lead_ == Lead::kOnDemand ? jobs[i].anchor : 0, due[i], gap.open, rank_[gap.tensor],
+                      liveness_.piece_of(jobs[i].unit));
   };
   std::sort(by_release.begin(), by_release.end(), [&](int a, int b) {
     return std::tuple(release[a], urgency(a)) < std::tuple(release[b], urgency(b));

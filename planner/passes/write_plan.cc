@@ -89,7 +89,7 @@ void Writer::add_detaches() {
       // stand behind the stores of the tensor's other pieces. (Only in the gap it is stored for.)
       if (store.unit == u && store.end >= draft.time) {
         draft.after = store.anchor;
-        draft.time = store.end;
+        draft.time = std::max(store.end, store.start + 1);  // even if it takes no time
       }
     }
     drafts_.push_back(draft);
