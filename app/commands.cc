@@ -1,8 +1,8 @@
 #include "app/commands.h"
 
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include <cstdio>
 
 #include "app/evaluate.h"
 #include "app/experiment.h"
@@ -73,7 +73,9 @@ int check_command(const CheckOptions& options) {
 int simulate_command(const SimulateOptions& options) {
   check_bound_method(options.bound);
   if (options.plan.empty() == options.policy.empty())
-    throw InputError("simulate", options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy", "one of them");
+    throw InputError("simulate",
+                     options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy",
+                     "one of them");
   const Inputs inputs = load_inputs(options);
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))

@@ -18,7 +18,8 @@ RunRecord ideal_run(const Job& job, int iterations, bool full) {
   options.iterations = iterations;
   options.full_record = full;
   options.everything_in_place = true;
-  return replay(job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
+  return replay(
+      job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
 }
 
 // One NPU, one iteration: nothing moves, so all NPUs and iterations are alike.
@@ -52,8 +53,8 @@ Evaluation evaluate_resident(const Job& job) {
   Evaluation evaluation = sum_up(job, "resident", ideal_run(job, job.iterations, job.keep_record));
   Result& result = evaluation.result;
   const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
-    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier, (peak - capacity).value,
-                       peak.value, capacity.value);
+    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier,
+                       (peak - capacity).value, peak.value, capacity.value);
   };
   if (result.hbm_peak > job.hardware.hbm_usable())
     result.reason = too_small("HBM", result.hbm_peak, job.hardware.hbm_usable());
@@ -67,7 +68,8 @@ OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {
   const auto option = policy.options.find("evict");
   if (option == policy.options.end() || option->second == "lru") return OnDemandPolicy::Evict::kLru;
   if (option->second == "oldest") return OnDemandPolicy::Evict::kOldest;
-  throw InputError(fmt::format("policy {}", policy.text()), fmt::format("evict={}", option->second), "lru or oldest");
+  throw InputError(fmt::format("policy {}", policy.text()), fmt::format("evict={}", option->second),
+                   "lru or oldest");
 }
 
 RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
@@ -93,7 +95,8 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
 }  // namespace
 
 std::string broken_rules(const Job& job, const Plan& plan) {
-  const CheckLimits limits{job.hardware.hbm_usable(), Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
+  const CheckLimits limits{job.hardware.hbm_usable(),
+                           Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
   std::string text;
   for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
     text += (text.empty() ? "" : "\n") + violation.message;
@@ -113,7 +116,8 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy) {
     if (policy.name == "resident") return evaluate_resident(job);
     if (policy.name == "graph") return evaluate_graph(job, policy);
     const OnDemandPolicy::Evict evict = eviction_of(policy);
-    return sum_up(job, policy.text(), replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
+    return sum_up(job, policy.text(),
+                  replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
   } catch (const InfeasibleError& e) {
     return cannot_run(job, policy.text(), e.what());
   }

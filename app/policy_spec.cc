@@ -1,9 +1,9 @@
 #include "app/policy_spec.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
@@ -18,8 +18,9 @@ void check_policy(const PolicySpec& spec, const std::string& where) {
     if (info.name != spec.name) continue;
     for (const auto& [key, value] : spec.options)
       if (std::find(info.options.begin(), info.options.end(), key) == info.options.end())
-        throw InputError(where, fmt::format("option \"{}\" of policy {}", key, spec.name),
-                         info.options.empty() ? "no option" : fmt::format("{}", fmt::join(info.options, ", ")));
+        throw InputError(
+            where, fmt::format("option \"{}\" of policy {}", key, spec.name),
+            info.options.empty() ? "no option" : fmt::format("{}", fmt::join(info.options, ", ")));
     return;
   }
   throw InputError(where, fmt::format("policy \"{}\"", spec.name), one_of(spec.name, names));
@@ -60,7 +61,8 @@ PolicySpec parse_policy(const std::string& text, const std::string& where) {
     if (equals == std::string::npos || equals == 0)
       throw InputError(where, fmt::format("\"{}\" in \"{}\"", pair, text), "key=value");
     if (!spec.options.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
-      throw InputError(where, fmt::format("option \"{}\" twice in \"{}\"", pair.substr(0, equals), text), "each option once");
+      throw InputError(where, fmt::format("option \"{}\" twice in \"{}\"", pair.substr(0, equals), text),
+                       "each option once");
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
   check_policy(spec, where);

@@ -172,7 +172,7 @@ Found Search::run() {
   if (!best_ && graph_.engines > 1)
     throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
                           first_fault_);
-  HYPER_CHECK(best_, "no valid plan found: " + first_fault_);
+  if (!best_) throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + first_fault_);
   return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
 }
 

@@ -228,7 +228,7 @@ Bound WindowBound::run() {
   const double stall = least_end() * (1 - 1e-12) - ideal_;
   Bound bound;
   // Engines that share HBM can end earlier when one of them waits: only on one engine is the ideal the least.
-  bound.stall = Seconds(graph_.engines > 1 || stall > 1e-12 * ideal_ ? stall : 0);
+  bound.stall = Seconds(std::abs(stall) <= 2e-12 * ideal_ || (graph_.engines == 1 && stall < 0) ? 0 : stall);
   bound.hbm_peak = Bytes(least_hbm());
   bound.method = "window";
   return bound;
