@@ -39,13 +39,11 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
     outcome.plan = std::move(found.written.plan);
   }
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
-  HYPER_CHECK(!walk.stuck, "the plan gets stuck at op " + std::to_string(walk.stuck->op) + " iteration " +
-                               std::to_string(walk.stuck->iteration) + " tensor " +
-                               std::to_string(walk.stuck->waited_tensor) + " short " +
-                               std::to_string(walk.stuck->short_bytes));
+  HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");
   outcome.plan.prediction =
       Prediction{Seconds(walk.last_iteration),  Seconds(walk.first_iteration), Seconds(walk.total),
                  Seconds(ideal.last_iteration), Bytes(walk.hbm_peak),          Bytes(walk.pool_peak)};
+  if (options.explain) outcome.log = explain_actions(graph, hardware, outcome.plan, options.iterations);
   return outcome;
 }
 

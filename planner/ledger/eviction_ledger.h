@@ -58,6 +58,7 @@ class EvictionLedger {
   // Positions the unit freed, on its gap's axis.
   int freed_from(int unit) const { return units_[unit].from; }
   int freed_to(int unit) const { return units_[unit].to; }
+  bool idle() const { return reads_.busy().empty() && writes_.busy().empty(); }
   // Units in the order in which they were evicted; those since restored still stand in it.
   const std::vector<std::int32_t>& history() const { return history_; }
 
