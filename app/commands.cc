@@ -25,7 +25,7 @@ struct Inputs {
 
 Inputs load_inputs(const MachineOptions& options) {
   Inputs inputs{load_graph(options.trace), load_hardware(options.hardware)};
-  if (!options.hbm.empty()) replace_hbm_capacity(inputs.hardware, parse_bytes(options.hbm, "--hbm"), "--hbm");
+  if (options.hbm) replace_hbm_capacity(inputs.hardware, parse_bytes(*options.hbm, "--hbm"), "--hbm");
   return inputs;
 }
 
@@ -76,6 +76,8 @@ int simulate_command(const SimulateOptions& options) {
     throw InputError("simulate",
                      options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy",
                      "one of them");
+  if (options.output == "-" && options.timeline == "-")
+    throw InputError("--timeline", "- beside -o -", "at most one of them on standard output");
   const Inputs inputs = load_inputs(options);
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))

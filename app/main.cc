@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -11,6 +12,7 @@
 #include "app/experiment.h"
 #include "app/policy_spec.h"
 #include "sim/model/error.h"
+#include "sim/model/nearest_name.h"
 
 namespace hyperoffload {
 namespace {
@@ -138,6 +140,10 @@ int parse_and_run(int argc, char** argv) {
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
+  // CLI11 would only say that a sub-command is required.
+  const std::vector<std::string> commands = {"run", "trace", "plan", "check", "simulate"};
+  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+    throw InputError("the command line", in_quotes(argv[1]), one_of(argv[1], commands));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

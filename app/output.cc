@@ -21,6 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 void make_directory(const std::string& directory) {
+  if (directory == "-") throw InputError("-o", "-", "a folder: `run` writes several files");
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory))
