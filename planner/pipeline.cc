@@ -6,6 +6,9 @@
 #include "planner/passes/cancel_redundant.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/place_transfers.h"
+#include "sim/model/check.h"
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
 
 namespace hyperoffload {
 namespace {
@@ -17,7 +20,6 @@ struct Attempt {
   WrittenPlan written;
   Walk walk;
   bool better_than(const Attempt& other) const {
-    if (walk.stuck.has_value() != other.walk.stuck.has_value()) return !walk.stuck;
     if (walk.last_iteration != other.walk.last_iteration)
       return walk.last_iteration < other.walk.last_iteration;
     return walk.total < other.walk.total;
@@ -36,11 +38,11 @@ class Search {
 
  private:
   bool good_enough() const {
-    return best_ && !best_->walk.stuck &&
-           best_->walk.last_iteration - ideal_.last_iteration <=
-               options_.least_stall + 1e-9 * ideal_.last_iteration;
+    return best_ && best_->walk.last_iteration - ideal_.last_iteration <=
+                        options_.least_stall + 1e-9 * ideal_.last_iteration;
   }
   const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead);
+  bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   StepClock smoothed(const Walk& walk, int window) const;
   std::int64_t piece_size(int parts) const;
@@ -53,13 +55,25 @@ class Search {
   int passes_ = 0;
   std::optional<Attempt> best_;
   std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
+  std::optional<InfeasibleError> infeasible_;
+  std::string first_fault_;
   Walk last_;
 };
 
 const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead) {
   EvictionLedger ledger(graph_, liveness, clock);
-  choose_evictions(graph_, liveness, clock, rank_, ledger);
-  cancel_redundant(graph_, liveness, ledger);
+  last_ = {};
+  try {
+    if (lead == Lead::kOnDemand)
+      choose_on_demand(graph_, liveness, clock, rank_, ledger);
+    else
+      choose_evictions(graph_, liveness, clock, rank_, ledger);
+  } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
+    if (!infeasible_) infeasible_ = error;
+    last_.stuck = WalkStuck{};
+    return last_;
+  }
+  if (lead != Lead::kOnDemand) cancel_redundant(graph_, liveness, ledger);
   const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger, lead);
   Attempt attempt;
   attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
@@ -68,11 +82,19 @@ const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Le
                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
   ++passes_;
   last_ = attempt.walk;
-  if (!best_ || attempt.better_than(*best_)) {
+  if (!attempt.walk.stuck && (!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
     best_ = std::move(attempt);
     best_piece_bytes_ = piece_bytes_;
   }
   return last_;
+}
+
+bool Search::valid(const Plan& plan) {
+  const CheckLimits limits{Bytes(graph_.machine.hbm), Bytes(graph_.machine.pool)};
+  const auto broken = check_plan(*graph_.graph, plan, limits, options_.iterations);
+  if (broken.empty()) return true;
+  if (first_fault_.empty()) first_fault_ = broken.front().message;
+  return false;
 }
 
 std::int64_t Search::piece_size(int parts) const {
@@ -118,6 +140,7 @@ void Search::search(std::int64_t piece_bytes) {
     if (!walk.stuck) seeds.emplace_back(walk.last_iteration, walk);
   };
   seed(guide);
+  if (piece_bytes == 0 && !good_enough()) attempt(liveness, guide, Lead::kOnDemand);
   if (good_enough() || options_.effort == 0) return;
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     seed(guide.stretched(factor));
@@ -145,6 +168,11 @@ void Search::search(std::int64_t piece_bytes) {
 Found Search::run() {
   search(0);
   if (!good_enough()) search(piece_size(16));
+  if (!best_ && infeasible_) throw *infeasible_;
+  if (!best_ && graph_.engines > 1)
+    throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
+                          first_fault_);
+  if (!best_) throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + first_fault_);
   return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
 }
 

@@ -6,11 +6,22 @@
 #include "planner/analysis/liveness.h"
 #include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
+#include "planner/passes/check_capacity.h"
 #include "planner/pipeline.h"
 #include "sim/model/check.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
+
+namespace {
+
+// Whether something must be moved or placed even if all fits.
+bool pool_takes_part(const FlatGraph& graph) {
+  return std::count(graph.bound_to_pool.begin(), graph.bound_to_pool.end(), 1) > 0 ||
+         std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
+}
+
+}  // namespace
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
   const FlatGraph flat(graph, hardware);
@@ -19,17 +30,20 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   PlanOutcome outcome;
   outcome.estimate = flat.machine.estimate;
   outcome.plan.bound = window_bound(flat, ideal.last_iteration, options.iterations);
-  if (*std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
+  check_capacity(flat, liveness);
+  if (pool_takes_part(flat) ||
+      *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
     Found found =
         search_plan(flat, ideal, {options.iterations, options.effort, outcome.plan.bound->stall.value});
     found.written.plan.bound = std::move(outcome.plan.bound);
     outcome.plan = std::move(found.written.plan);
   }
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
-  HYPER_CHECK(!walk.stuck, "the plan gets stuck");
+  HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");
   outcome.plan.prediction =
       Prediction{Seconds(walk.last_iteration),  Seconds(walk.first_iteration), Seconds(walk.total),
                  Seconds(ideal.last_iteration), Bytes(walk.hbm_peak),          Bytes(walk.pool_peak)};
+  if (options.explain) outcome.log = explain_actions(graph, hardware, outcome.plan, options.iterations);
   return outcome;
 }
 

@@ -5,7 +5,7 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/model/check.h"
+#include "planner/passes/check_capacity.h"
 
 namespace hyperoffload {
 namespace {
@@ -47,11 +47,12 @@ class Sweep {
         back_(liveness.positions),
         opening_(liveness.positions + 1) {}
 
-  void run();
+  void run(bool on_demand);
 
  private:
   void open_gaps(int position);
   void relieve(int position);
+  void relieve_on_demand(int position);
   bool evict_best(int position);
   void stall_cheapest(int position);
   void watch(int unit, int offset);
@@ -71,15 +72,25 @@ class Sweep {
   const std::vector<std::int32_t>& rank_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
+  std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
   std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
   std::priority_queue<Candidate> idle_, refused_;
-  std::vector<std::vector<std::int32_t>> back_;  // units, by the position at which they are back early
   std::priority_queue<Early> early_;
+  std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
+  bool pool_short_ = false;
 };
 
-void Sweep::run() {
+void Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
+    if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
+      for (; next_piece_[g] < pieces(g); ++next_piece_[g]) {
+        on_demand ? ledger_.evict_on_demand(unit(g)) : ledger_.evict_forced(unit(g));
+        watch(unit(g), 0);
+        if (gap.close > liveness_.positions && gap.open >= 0) watch(unit(g), liveness_.positions);
+      }
+      continue;
+    }
     if (gap.open + 1 < liveness_.positions) opening_[gap.open + 1].push_back(static_cast<std::int32_t>(g));
     if (gap.close > liveness_.positions && gap.open >= 0) opening_[0].push_back(static_cast<std::int32_t>(g));
   }
@@ -91,12 +102,16 @@ void Sweep::run() {
       early_.push({gap.close - (on_axis(gap, p) - p), rank_[gap.tensor], u});
     }
     back_[p] = {};
-    relieve(p);
+    on_demand ? relieve_on_demand(p) : relieve(p);
   }
 }
 
 void Sweep::offer(int g, int position) {
-  if (next_piece_[g] == pieces(g)) return;
+  // What left as the sweep began, in the gap's other end, may not have been stored by now.
+  for (int k = 0; k < next_piece_[g] && position > liveness_.gaps[g].open; ++k)
+    if (const int u = liveness_.gaps[g].first_unit + k; ledger_.freed_from(u) > position)
+      pending_.push_back(u);
+  if (next_piece_[g] == pieces(g) || graph_.bytes[liveness_.gaps[g].tensor] == 0) return;
   const Gap& gap = liveness_.gaps[g];
   const int next_use = gap.close - (on_axis(gap, position) - position);
   if (next_use <= position) return;
@@ -107,6 +122,23 @@ void Sweep::offer(int g, int position) {
 void Sweep::relieve(int position) {
   while (ledger_.bytes_at(position) > graph_.machine.hbm)
     if (!evict_best(position)) stall_cheapest(position);
+}
+
+void Sweep::relieve_on_demand(int position) {
+  while (ledger_.bytes_at(position) > graph_.machine.hbm) {
+    if (idle_.empty() || idle_.top().next_use <= position)
+      throw_infeasible(graph_, liveness_, position, pool_short_);
+    const int g = idle_.top().gap;
+    const Gap& gap = liveness_.gaps[g];
+    const bool room = next_piece_[g] < pieces(g) && ledger_.pool_has_room(unit(g));
+    pool_short_ |= next_piece_[g] < pieces(g) && !room;
+    if (!room || on_axis(gap, position) >= gap.until) {
+      idle_.pop();
+      continue;
+    }
+    do ledger_.evict_on_demand(unit(g));
+    while (++next_piece_[g] < pieces(g) && whole(gap));
+  }
 }
 
 Verdict Sweep::evict_whole(const Gap& gap, int position) {
@@ -136,7 +168,8 @@ bool Sweep::evict_best(int position) {
       return true;
     }
     idle_.pop();
-    if (verdict == Verdict::kUseless) continue;
+    pool_short_ |= verdict == Verdict::kNoPool;
+    if (verdict == Verdict::kUseless || verdict == Verdict::kNoPool) continue;
     refused_.push(best);
     if (verdict != Verdict::kStoreLate) continue;
     const Ticks late = at == position ? 0 : clock_.period();
@@ -150,7 +183,7 @@ bool Sweep::evict_best(int position) {
 
 // Remembers when an evicted unit is back, if that is before its use.
 void Sweep::watch(int unit, int offset) {
-  const int back = ledger_.freed_to(unit) - offset;
+  const int back = std::max(0, ledger_.freed_to(unit) - offset);
   if (back < liveness_.positions && ledger_.freed_to(unit) < liveness_.gap(unit).close)
     back_[back].push_back(unit);
 }
@@ -170,19 +203,29 @@ void Sweep::stall_cheapest(int position) {
   }
   int best = -1, best_gap = -1;
   Ticks least = 0;
+  std::erase_if(pending_, [&](int u) { return ledger_.freed_from(u) <= position; });
   const auto compare = [&](int u, int gap) {
+    if (position + offset(u) >= liveness_.gap(u).until) return;  // in use again, as good as
     const Ticks stall = ledger_.exposed(u, position + offset(u));
     if (best >= 0 && stall >= least) return;
     best = u;
     best_gap = gap;
     least = stall;
   };
+  for (int u : pending_) compare(u, -1);
   for (const Early& candidate : early) compare(candidate.unit, -1);
-  for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
-  HYPER_CHECK(best >= 0, "nothing left to evict though the working set fits");
+  for (const Candidate& candidate : fresh) {
+    if (ledger_.pool_has_room(unit(candidate.gap)))
+      compare(unit(candidate.gap), candidate.gap);
+    else
+      pool_short_ = true;
+  }
+  if (best < 0) throw_infeasible(graph_, liveness_, position, pool_short_);
   for (const Candidate& candidate : fresh) refused_.push(candidate);
   for (const Early& candidate : early)
     if (candidate.unit != best) early_.push(candidate);
+  if (best_gap < 0 && position + offset(best) < ledger_.freed_from(best))
+    return ledger_.hurry(best, position);
   if (best_gap < 0) {
     ledger_.postpone(best, position + offset(best));
     return watch(best, offset(best));
@@ -207,7 +250,12 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 
 void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ledger).run();
+  Sweep(graph, liveness, clock, rank, ledger).run(false);
+}
+
+void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
+  Sweep(graph, liveness, clock, rank, ledger).run(true);
 }
 
 }  // namespace hyperoffload

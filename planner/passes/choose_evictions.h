@@ -18,6 +18,11 @@ namespace hyperoffload {
 // By tensor: its place in the order of names.
 std::vector<std::int32_t> rank_by_name(const Graph& graph);
 
+// Without regard to time: what is used again last leaves for all of its gap. With loads placed on demand
+// this is the plan that always works, if any does on one engine.
+void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
+
 void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
 

@@ -185,7 +185,7 @@ std::string results_answer(const std::vector<Result>& results) {
       text += fmt::format("; {} takes {} its time", printable(r.policy), human_factor(ratio));
   }
   return text + ".\n" +
-         (subject->binding.sentence.empty() ? "" : printable(subject->binding.sentence) + ".\n");
+         (!subject->fits || subject->binding.sentence.empty() ? "" : printable(subject->binding.sentence) + ".\n");
 }
 
 }  // namespace hyperoffload
