@@ -167,7 +167,7 @@ void Search::search(std::int64_t piece_bytes) {
 
 Found Search::run() {
   search(0);
-  if (!good_enough()) search(piece_size(16));
+  if (!good_enough() && options_.effort > 0) search(piece_size(16));
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)
     throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +

@@ -13,6 +13,8 @@ namespace {
 // How many of the farthest candidates are compared when one has to stall. Cost grows with it, and the
 // farthest is nearly always the cheapest.
 constexpr int kCompared = 8;
+// How often a gap whose store is late asks again as soon as that might help.
+constexpr int kAsksFreely = 6;
 
 // A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
 struct Early {
@@ -44,6 +46,8 @@ class Sweep {
         rank_(rank),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
+        asked_(liveness.gaps.size()),
+        refused_use_(liveness.gaps.size(), -1),
         back_(liveness.positions),
         opening_(liveness.positions + 1) {}
 
@@ -57,6 +61,7 @@ class Sweep {
   void stall_cheapest(int position);
   void watch(int unit, int offset);
   void offer(int gap, int position);
+  void refuse(const Candidate& candidate);
   // A gap's own axis may be one turn ahead of the sweep's.
   int on_axis(const Gap& gap, int position) const {
     return position > gap.open ? position : position + liveness_.positions;
@@ -75,6 +80,8 @@ class Sweep {
   std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
   std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
   std::priority_queue<Candidate> idle_, refused_;
+  std::vector<std::int32_t> asked_;        // by gap: how often its store was late
+  std::vector<std::int32_t> refused_use_;  // by gap: next use of its entry among the refused
   std::priority_queue<Early> early_;
   std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
   bool pool_short_ = false;
@@ -117,6 +124,13 @@ void Sweep::offer(int g, int position) {
   if (next_use <= position) return;
   idle_.push({next_use, gap.loads || !ledger_.clean(unit(g)), liveness_.piece_bytes(gap.tensor, 0),
               rank_[gap.tensor], g});
+}
+
+// Once a gap and axis, however often it is offered again.
+void Sweep::refuse(const Candidate& candidate) {
+  if (refused_use_[candidate.gap] == candidate.next_use) return;
+  refused_use_[candidate.gap] = candidate.next_use;
+  refused_.push(candidate);
 }
 
 void Sweep::relieve(int position) {
@@ -170,11 +184,14 @@ bool Sweep::evict_best(int position) {
     idle_.pop();
     pool_short_ |= verdict == Verdict::kNoPool;
     if (verdict == Verdict::kUseless || verdict == Verdict::kNoPool) continue;
-    refused_.push(best);
+    refuse(best);
     if (verdict != Verdict::kStoreLate) continue;
     const Ticks late = at == position ? 0 : clock_.period();
-    const int wake = clock_.first_start_from(ledger_.store_end(unit(best.gap)) -
-                                             (gap.next_turn ? clock_.period() : 0) - late);
+    const Ticks stored = ledger_.store_end(unit(best.gap)) - (gap.next_turn ? clock_.period() : 0) - late;
+    // When the link is behind, all who wait are told the same time and only one is served: the more often
+    // one has been turned away, the later it asks again.
+    const int patience = 1 << std::clamp(++asked_[best.gap] - kAsksFreely, 0, 20);
+    const int wake = std::max(clock_.first_start_from(stored), position + patience);
     if (wake > position && wake < std::min(best.next_use, liveness_.positions))
       opening_[wake].push_back(best.gap);
   }
