@@ -39,11 +39,12 @@ struct Candidate {
 class Sweep {
  public:
   Sweep(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-        const std::vector<std::int32_t>& rank, EvictionLedger& ledger)
+        const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger)
       : graph_(graph),
         liveness_(liveness),
         clock_(clock),
         rank_(rank),
+        cold_start_(cold_start),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
         asked_(liveness.gaps.size()),
@@ -70,11 +71,14 @@ class Sweep {
   int unit(int gap) const { return liveness_.gaps[gap].first_unit + next_piece_[gap]; }
   int pieces(int gap) const { return liveness_.pieces[liveness_.gaps[gap].tensor]; }
   Verdict evict_whole(const Gap& gap, int position);
+  Verdict evict_piece(int gap, int position);
+  bool start_in_pool(int tensor);
 
   const FlatGraph& graph_;
   const Liveness& liveness_;
   const StepClock& clock_;
   const std::vector<std::int32_t>& rank_;
+  const ColdStart cold_start_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
   std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
@@ -165,6 +169,30 @@ Verdict Sweep::evict_whole(const Gap& gap, int position) {
   return Verdict::kDone;
 }
 
+// Lets a tensor that has left nowhere yet start in the pool, if its first load hides.
+bool Sweep::start_in_pool(int tensor) {
+  const int g = liveness_.gap_begin[tensor];
+  const Gap& first = liveness_.gaps[g];
+  if (!whole(first) || next_piece_[g] > 0 || !first.loads) return false;
+  const Version& version = liveness_.versions[first.version];
+  for (int other = g + 1; other < g + version.gaps; ++other)
+    if (next_piece_[other] > 0) return false;
+  if (evict_whole(first, 0) != Verdict::kDone) return false;
+  do watch(unit(g), 0);
+  while (++next_piece_[g] < pieces(g));
+  return true;
+}
+
+Verdict Sweep::evict_piece(int g, int position) {
+  const int tensor = liveness_.gaps[g].tensor;
+  const bool choice = !liveness_.repeats && graph_.persistent[tensor] && !ledger_.clean(unit(g)) &&
+                      liveness_.versions[liveness_.gaps[g].version].written < 0;
+  if (choice && cold_start_ == ColdStart::kPoolFirst) start_in_pool(tensor);
+  const Verdict verdict = ledger_.evict(unit(g), position);
+  if (verdict != Verdict::kStoreLate || !choice || !start_in_pool(tensor)) return verdict;
+  return ledger_.evict(unit(g), position);
+}
+
 // Evicts one unit (or one whole tensor that then starts in the pool); false if none can be hidden.
 bool Sweep::evict_best(int position) {
   while (!idle_.empty() && idle_.top().next_use > position) {
@@ -175,7 +203,7 @@ bool Sweep::evict_best(int position) {
       continue;
     }
     const int at = on_axis(gap, position);
-    const Verdict verdict = whole(gap) ? evict_whole(gap, at) : ledger_.evict(unit(best.gap), at);
+    const Verdict verdict = whole(gap) ? evict_whole(gap, at) : evict_piece(best.gap, at);
     if (verdict == Verdict::kDone) {
       do watch(unit(best.gap), at - position);
       while (++next_piece_[best.gap] < pieces(best.gap) && whole(gap));
@@ -266,13 +294,13 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 }
 
 void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                      const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ledger).run(false);
+                      const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger) {
+  Sweep(graph, liveness, clock, rank, cold_start, ledger).run(false);
 }
 
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ledger).run(true);
+  Sweep(graph, liveness, clock, rank, ColdStart::kStoreFirst, ledger).run(true);
 }
 
 }  // namespace hyperoffload
