@@ -28,6 +28,9 @@ EvictionLedger::EvictionLedger(const FlatGraph& graph, const Liveness& liveness,
     pieces += liveness.pieces[t];
   }
   pool_users_.assign(pieces, 0);
+  std::int64_t all = *std::max_element(liveness.pool_resident.begin(), liveness.pool_resident.end());
+  for (std::int64_t bytes : graph.bytes) all += bytes;
+  pool_is_ample_ = all <= graph.machine.pool;
 }
 
 // A piece's pool bytes are its own from its first store on until its tensor dies.
@@ -39,6 +42,7 @@ TickSpan EvictionLedger::pool_span(int unit) const {
 }
 
 bool EvictionLedger::pool_has_room(int unit) const {
+  if (pool_is_ample_) return true;
   const int tensor = gap(unit).tensor;
   if (liveness_.pool_touched[tensor] || graph_.bound_to_pool[tensor]) return true;
   if (pool_users_[first_piece_[tensor] + liveness_.piece_of(unit)] > 0) return true;
@@ -105,17 +109,23 @@ Ticks EvictionLedger::exposed(int unit, int position) const {
   return sum;
 }
 
-// Books what link time there is for a load that leaves `position` free; the rest of it is exposed.
+// Books what link time there is for a load that leaves `position` free. One that can't be hidden counts
+// from its use only: whether it can come earlier is for the placement to see, and putting it off bit by
+// bit would take as many steps as there are positions.
 Booking EvictionLedger::book_exposed(int unit, int position, int* count_from) {
   const Gap& g = gap(unit);
   const int first_anchor = liveness_.anchor_freeing(position, g.close);
-  const Ticks release = clock_.all_ended(first_anchor), deadline = clock_.start(g.close);
-  auto load = reads_.book_latest(release, deadline, reads_.free(release, deadline, load_ticks(unit)));
-  const bool some = load && !load->parts.empty();
-  const int anchor =
-      std::min(g.close - 1, std::max(first_anchor, some ? clock_.last_end_by(load->start) : 0));
-  *count_from = liveness_.latest_count(anchor, position - 1);
-  return load ? std::move(*load) : Booking{};
+  const Ticks release = clock_.all_ended(first_anchor), deadline = clock_.start(g.close),
+              length = load_ticks(unit);
+  const Ticks free = reads_.free(release, deadline, length);
+  *count_from = g.until;
+  if (free == 0) return {};
+  auto load = reads_.book_latest(release, deadline, free);
+  if (free == length) {
+    const int anchor = std::min(g.close - 1, std::max(first_anchor, clock_.last_end_by(load->start)));
+    *count_from = liveness_.latest_count(anchor, position - 1);
+  }
+  return std::move(*load);
 }
 
 void EvictionLedger::evict_exposed(int unit, int position) {

@@ -93,6 +93,7 @@ class EvictionLedger {
   const Liveness& liveness_;
   const StepClock& clock_;
   MemoryProfile profile_, pool_;
+  bool pool_is_ample_ = false;             // it holds everything at once
   std::vector<std::int32_t> first_piece_;  // by tensor
   std::vector<std::int32_t> pool_users_;   // by tensor's piece: evicted units
   LinkLedger reads_, writes_;
