@@ -7,6 +7,7 @@
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
+#include "sim/model/plan_order.h"
 #include "sim/policy/on_demand.h"
 #include "sim/policy/planned.h"
 #include "sim/replay/replay.h"
@@ -108,6 +109,10 @@ std::string broken_rules(const Job& job, const Plan& plan) {
 Evaluation evaluate(const Job& job, const Plan& plan) {
   if (const std::string broken = broken_rules(job, plan); !broken.empty())
     throw InfeasibleError("the plan breaks the rules:\n" + broken);
+  if (!plan.order.empty()) {
+    const Reordered moved = reorder(job.graph, plan);
+    return evaluate_planned({moved.graph, job.hardware, job.iterations, job.keep_record}, "plan", moved.plan);
+  }
   Evaluation evaluation = evaluate_planned(job, "plan", plan);
   evaluation.plan = plan;
   return evaluation;

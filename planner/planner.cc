@@ -1,5 +1,7 @@
 #include "planner/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "planner/analysis/flat_graph.h"
@@ -21,9 +23,26 @@ bool pool_takes_part(const FlatGraph& graph) {
          std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
 }
 
+// The passes add bytes in 64 bits without looking: beyond 2^62 B in all, which no machine has, they don't
+// start.
+bool countable(const Graph& graph) {
+  constexpr Bytes kMost(std::int64_t{1} << 62);
+  Bytes sum;  // saturates
+  for (const Tensor& tensor : graph.tensors()) sum += tensor.bytes;
+  for (const Op& op : graph.ops()) sum += op.workspace;
+  return sum < kMost;
+}
+
 }  // namespace
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
+  if (!countable(graph)) {
+    const auto largest = std::max_element(graph.tensors().begin(), graph.tensors().end(),
+                                          [](const Tensor& a, const Tensor& b) { return a.bytes < b.bytes; });
+    throw InfeasibleError(
+        fmt::format("the trace's tensors and workspaces take more than 2^62 B; the largest is \"{}\" ({} B)",
+                    largest->name, largest->bytes.value));
+  }
   const FlatGraph flat(graph, hardware);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness liveness(flat, {options.iterations > 1, 0});
@@ -48,6 +67,7 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 }
 
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {
+  if (!countable(graph)) return {Bytes(0), Seconds(0), "none"};
   const FlatGraph flat(graph, hardware);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
   return window_bound(flat, ideal.last_iteration, iterations);

@@ -62,6 +62,47 @@ TEST_CASE("plan, check and simulate agree, and the plan's prediction is what the
         Approx(measured.at("iteration_s").get<double>()).epsilon(1e-9));
 }
 
+TEST_CASE("a plan's own order of ops is what is checked and replayed") {
+  // On one engine: a (1 us), then b (10 us) waits for w, 20 us of transfer. b's engine does c (5 us) first or
+  // last.
+  TemporaryFolder folder;
+  const std::string trace = folder / "t.json", plan = folder / "p.json", machine = folder / "m.yaml";
+  write_text(machine, kMachine);
+  write_text(trace, R"({"format": "hyperoffload-trace", "version": 1, "name": "t",
+ "tensors": [{"name": "w", "bytes": 19000, "kind": "weight", "initial": "pool"}],
+ "ops": [{"name": "b", "duration_us": 10, "reads": ["w"]}, {"name": "c", "duration_us": 5}]})");
+  const std::string actions = R"("actions": [{"kind": "prefetch", "tensor": "w", "after_op": null}])";
+  const auto total = [&](const std::string& extra) {
+    write_text(plan, R"({"format": "hyperoffload-plan", "version": 1, )" + actions + extra + "}");
+    const CommandResult run =
+        run_hyperoffload("simulate " + trace + " --hardware " + machine + " --plan " + plan + " -o -");
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+    return json::parse(run.out).at("total_s").get<double>();
+  };
+  CHECK(total("") == Approx(20e-6 + 10e-6 + 5e-6).epsilon(1e-9));
+  CHECK(total(R"(, "order": ["c", "b"])") == Approx(20e-6 + 10e-6).epsilon(1e-9));  // c hides 5 us
+}
+
+TEST_CASE("inputs that wait for room are told as that") {
+  // k (14 kB) is stored while the next iteration's 8 kB of inputs wait for room in 20 kB: 1 + 14 us.
+  TemporaryFolder folder;
+  const std::string trace = folder / "t.json", plan = folder / "p.json", machine = folder / "m.yaml";
+  write_text(machine, kMachine);
+  write_text(trace, R"({"format": "hyperoffload-trace", "version": 1, "name": "t",
+ "tensors": [{"name": "k", "bytes": 14000, "kind": "kv", "initial": "hbm"}, {"name": "in", "bytes": 8000, "kind": "input"}],
+ "ops": [{"name": "a", "duration_us": 10, "reads": ["in"]}, {"name": "b", "duration_us": 10, "writes": ["k"]}]})");
+  write_text(plan, R"({"format": "hyperoffload-plan", "version": 1, "initial_pool": ["k"], "actions": [
+ {"kind": "store", "tensor": "k", "after_op": "b"}, {"kind": "detach", "tensor": "k", "after_op": "b"}]})");
+  const CommandResult run = run_hyperoffload("simulate " + trace + " --hardware " + machine +
+                                             " --iterations 2 --plan " + plan + " -o -");
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  const json result = json::parse(run.out);
+  CHECK(result.at("stall_s").get<double>() == Approx(1e-6 + 14e-6).epsilon(1e-9));
+  CHECK(result.at("stalls").at("input_room_s").get<double>() == Approx(1e-6 + 14e-6).epsilon(1e-9));
+}
+
 TEST_CASE("a broken plan is refused with every broken rule and exit 3") {
   Files files;
   const std::string plan = files.folder / "plan.json";
