@@ -88,7 +88,7 @@ int simulate_command(const SimulateOptions& options) {
 int run_command(const RunOptions& options) {
   const Experiment experiment = load_experiment(options.experiment, options.settings);
   const std::vector<Result> results = run_experiment(experiment, options.directory, options.jobs);
-  write_output("-", results_table(results));
+  write_output("-", results_table(results) + results_answer(results));
   return 0;
 }
 

@@ -213,7 +213,7 @@ bool Walker::take_inputs() {
   if (!options_.unlimited) {
     if (graph_.input_bytes > memory_.hbm_free()) return false;
     for (int t : graph_.inputs)
-      if (!memory_.absent(t)) return false;
+      if (accesses_done_[t] > 0) return false;  // its last life is not over yet
     for (int t : graph_.inputs) memory_.take_input(t);
   }
   open_ = true;
@@ -282,6 +282,14 @@ void Walker::end_op(Engine& engine) {
   walk_.last_iteration = time;
   walk_.total = now_;
   over_ = true;
+  if (options_.record == WalkRecord::kNothing) return;
+  for (Queue& queue : queues_) {  // under way at the end: nothing waits for them
+    if (!queue.busy) continue;
+    const bool empty = plan_.actions[queue.transfer.action].bytes() == Bytes(0);
+    const bool just_over = queue.flowing ? instant(share_.end(queue.slot)) : empty && instant(queue.transfer.flow_start);
+    queue.transfer.end = just_over ? now_ : std::numeric_limits<double>::infinity();
+    walk_.transfers.push_back(queue.transfer);
+  }
 }
 
 // Skips actions that are not of this iteration.

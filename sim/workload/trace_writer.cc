@@ -91,6 +91,14 @@ Binding TraceWriter::forward(const Program& program, const std::string& part, co
   return binding;
 }
 
+double TraceWriter::model_flops() const {
+  const bool train = workload_.phase == Phase::kTrain;
+  double sum = 0;
+  for (const Op& op : spec_.ops)
+    if (op.flops && (!train || op.phase == "forward")) sum += op.flops->value;
+  return train ? 3 * sum : sum;
+}
+
 Graph TraceWriter::finish(const std::string& name, const std::string& meta_json) {
   spec_.name = name;
   spec_.meta_json = meta_json;
