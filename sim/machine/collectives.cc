@@ -18,7 +18,7 @@ bool is_message(const Op& op) {
 
 // What one rank gives and takes, for a rank that stands for all of its group.
 struct OwnPart {
-  double out = 0, in = 0;        // bytes
+  double out = 0, in = 0;         // bytes
   int out_hops = 0, in_hops = 0;  // streams at once
   int steps = 0;
 };
@@ -90,7 +90,8 @@ Collectives::Place Collectives::place_of(int npu, const Op& op) {
   std::vector<int> ranks = members_of(*place.group, npu, hardware_.npu_count);
   const auto at = std::find(ranks.begin(), ranks.end(), npu);
   place.index = static_cast<int>(at - ranks.begin());
-  const bool present = std::all_of(ranks.begin(), ranks.end(), [&](int r) { return r < hardware_.npu_count; });
+  const bool present =
+      std::all_of(ranks.begin(), ranks.end(), [&](int r) { return r < hardware_.npu_count; });
   if (ranks.size() > 1 && present && is_message(op)) {
     if (traces_) {
       const bool sends = collective_kind(op.collective->kind) == CollectiveKind::kSend;
@@ -112,7 +113,8 @@ bool Collectives::takes_time(int npu, const Op& op) {
 }
 
 int Collectives::open_meeting(const Op& op, const std::vector<int>& ranks) {
-  const auto unused = std::find_if(meetings_.begin(), meetings_.end(), [](const Meeting& m) { return m.free; });
+  const auto unused =
+      std::find_if(meetings_.begin(), meetings_.end(), [](const Meeting& m) { return m.free; });
   const auto number = static_cast<int>(unused - meetings_.begin());
   if (unused == meetings_.end()) meetings_.emplace_back();
   Meeting& meeting = meetings_[static_cast<std::size_t>(number)];
@@ -125,7 +127,8 @@ int Collectives::open_meeting(const Op& op, const std::vector<int>& ranks) {
 }
 
 void Collectives::check_same(const Op& first, const Op& op, int npu) const {
-  const bool kinds = is_message(op) || collective_kind(first.collective->kind) == collective_kind(op.collective->kind);
+  const bool kinds =
+      is_message(op) || collective_kind(first.collective->kind) == collective_kind(op.collective->kind);
   if (kinds && first.collective->bytes == op.collective->bytes) return;
   throw InputError(fmt::format("op \"{}\" of rank {}", op.name, npu),
                    fmt::format("{} of {} B where others of its group come to \"{}\", {} of {} B",
@@ -167,7 +170,9 @@ void Collectives::start(Meeting& meeting) {
                        op.collective->bytes, static_cast<int>(meeting.ranks.size()));
   Seconds latency;
   for (const Hop& hop : flows.hops)
-    latency = std::max(latency, peer_path(hardware_, reach_between(hardware_, meeting.ranks[hop.from], meeting.ranks[hop.to])).latency);
+    latency = std::max(latency, peer_path(hardware_, reach_between(hardware_, meeting.ranks[hop.from],
+                                                                   meeting.ranks[hop.to]))
+                                    .latency);
   meeting.pending = 1;  // the latencies
   const auto stream = [this, &meeting, hops = flows.hops, hbm = !op.hbm_bytes] {
     meeting.streams.resize(hops.size());

@@ -2,8 +2,8 @@
 // stream.
 //
 // The k-th collective of a group at one rank is the k-th at every other; ranks that disagree about its kind
-// or size are an InputError. Where each NPU has a trace of its own, the k-th `send` from a to b meets the k-th
-// `recv` of b from a. Streams: collective.h. O(streams) a collective.
+// or size are an InputError. Where each NPU has a trace of its own, the k-th `send` from a to b meets the
+// k-th `recv` of b from a. Streams: collective.h. O(streams) a collective.
 #pragma once
 
 #include <deque>
@@ -76,7 +76,7 @@ class Collectives {
   const Platform& platform_;
   const bool traces_;
   std::map<std::pair<int, std::vector<int>>, int> parties_by_ranks_;  // by channel: collectives, messages
-  std::map<std::pair<const Op*, int>, Place> places_;  // looked up only, never walked
+  std::map<std::pair<const Op*, int>, Place> places_;                 // looked up only, never walked
   std::deque<Party> parties_;
   std::deque<Meeting> meetings_;
 };

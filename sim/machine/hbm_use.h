@@ -3,7 +3,8 @@
 //
 // H: HBM bandwidth; r, w: the caps of the two copies; E engines have ops that move bytes through HBM, one at
 // a time each, so at most F = E + 2 flows are there at once.
-// 1. Copies are free: max-min sharing gives every flow min(its cap, H/F) at least. With r, w <= H/F (or all caps
+// 1. Copies are free: max-min sharing gives every flow min(its cap, H/F) at least. With r, w <= H/F (or all
+// caps
 //    together <= H) a copy is never slowed by HBM, whoever else is there.
 // 2. An op is quiet if what is sure to be left for it, H - r - w - the largest caps of the other engines,
 //    is at least its cap, or moves its bytes within its compute time: it ends after its time alone, always.

@@ -105,19 +105,21 @@ struct Machine::Impl {
     for (const Extent& extent : extents) all += extent.bytes;
     slot.running = 0;
     slot.shares.clear();
-    for (const Extent& extent : extents) slot.pending += extent.bytes > Bytes(0) ? 1 : 0;
+    if (all <= Bytes(0)) return;
+    const bool striped = hardware.placement.spread == Spread::kStripe;
     while (slot.streams.size() < extents.size()) slot.streams.emplace_back();
+    const double total = static_cast<double>(all.value), equal = 1 / static_cast<double>(extents.size());
     for (const Extent& extent : extents) {
-      if (extent.bytes <= Bytes(0)) continue;
-      const double bytes = static_cast<double>(extent.bytes.value);
-      const double share = extents.size() == 1 ? 1 : bytes / static_cast<double>(all.value);
+      const double share = striped ? equal : static_cast<double>(extent.bytes.value) / total;
+      if (share <= 0) continue;
       const bool is_far = far(npu, extent);
       const End& bin = platform.bin(extent.bin, is_far);
       const End& here = platform.npu(npu, is_far ? Reach::kFar : Reach::kNear);
       const bool read = direction == Direction::kPoolToHbm;
       slot.shares.push_back(share);
-      start_flow(engine, slot.streams[slot.running++], read ? bin : here, read ? here : bin, bytes, cap * share,
-                 slot.weight * share, slot);
+      ++slot.pending;
+      start_flow(engine, slot.streams[slot.running++], read ? bin : here, read ? here : bin, total * share,
+                 cap * share, slot.weight * share, slot);
     }
   }
 
@@ -141,8 +143,8 @@ Seconds Machine::now() const { return impl_->engine.now(); }
 
 bool Machine::takes_time(int npu, OpId op) const {
   const RankWork& work = impl_->work(npu);
-  return work.local[op.index()].alone.value > 0 ||
-         (over_fabric(work.graph->op(op), impl_->hardware) && impl_->collectives.takes_time(npu, work.graph->op(op)));
+  return work.local[op.index()].alone.value > 0 || (over_fabric(work.graph->op(op), impl_->hardware) &&
+                                                    impl_->collectives.takes_time(npu, work.graph->op(op)));
 }
 
 void Machine::run_op(int npu, OpId id, EngineId engine, Completion& over) {

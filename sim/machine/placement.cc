@@ -18,7 +18,9 @@ std::uint64_t mixed(std::uint64_t z) {  // splitmix64
   return z ^ (z >> 31);
 }
 
-bool over_all_nodes(const Hardware& h) { return h.placement.supernode && h.placement.spread != Spread::kLocal; }
+bool over_all_nodes(const Hardware& h) {
+  return h.placement.supernode && h.placement.spread != Spread::kLocal;
+}
 
 }  // namespace
 
@@ -63,7 +65,7 @@ Extents Pool::where(const PoolPiece& piece) const {
   if (placement.spread == Spread::kStripe) {
     for (std::int64_t i = 0; i < reach; ++i) {
       const Bytes part(piece.bytes.value / reach + (i < piece.bytes.value % reach ? 1 : 0));
-      if (part > Bytes(0)) extents.push_back({static_cast<int>(first + i), part});
+      extents.push_back({static_cast<int>(first + i), part});
     }
     return extents;
   }
@@ -111,12 +113,14 @@ std::vector<int> Pool::path(int npu, int bin) const {
 }
 
 // The bin after which busiest link (as a multiple of the time an even spread would take) plus fullest socket
-// (as a share) are lowest; ties go to the less loaded path, the emptier socket, the nearer one, the lower index.
+// (as a share) are lowest; ties go to the less loaded path, the emptier socket, the nearer one, the lower
+// index.
 int Pool::least_loaded(int npu, Bytes bytes) const {
   double busiest = 0, fullest = 0, all = static_cast<double>(bytes.value), ports = 0;
   for (const Link& link : links_) busiest = std::max(busiest, link.bytes / link.bandwidth);
   for (std::size_t b = 0; b < bins_.size(); ++b) {
-    fullest = std::max(fullest, static_cast<double>(taken_[b].value) / static_cast<double>(bins_[b].capacity.value));
+    fullest = std::max(fullest,
+                       static_cast<double>(taken_[b].value) / static_cast<double>(bins_[b].capacity.value));
     all += static_cast<double>(taken_[b].value);
     ports += hardware_.socket_port ? hardware_.socket_port->value : 1;
   }
@@ -182,9 +186,9 @@ void Pool::for_each_taken(const PoolPiece& piece, const Extents& extents,
   }
   // What rounding adds is spread like the rest: evenly over stripes, else by the bytes there.
   for (std::size_t i = 0; i < extents.size(); ++i) {
-    const auto share = static_cast<std::int64_t>(static_cast<double>(all.value - piece.bytes.value) *
-                                                 (static_cast<double>(extents[i].bytes.value) /
-                                                  static_cast<double>(piece.bytes.value)));
+    const auto share = static_cast<std::int64_t>(
+        static_cast<double>(all.value - piece.bytes.value) *
+        (static_cast<double>(extents[i].bytes.value) / static_cast<double>(piece.bytes.value)));
     const Bytes part = i + 1 == extents.size() ? more : std::min(more, Bytes(share));
     more -= part;
     visit({extents[i].bin, extents[i].bytes + part});

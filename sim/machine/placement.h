@@ -24,12 +24,14 @@
 namespace hyperoffload {
 
 struct Bin {
-  int node = 0;         // -1: sockets of all nodes
-  int sockets = 1;      // how many
+  int node = 0;     // -1: sockets of all nodes
+  int sockets = 1;  // how many
   int first_socket = 0;
   Bytes capacity;
 };
 
+// Striped, a copy has a stream from each of its bins, all alike to a part of a byte; the bytes here are
+// whole, for capacity.
 struct Extent {
   int bin = 0;
   Bytes bytes;

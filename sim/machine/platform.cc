@@ -83,7 +83,8 @@ void Platform::build_nodes() {
   for (int n = 0; n < count; ++n) {
     NodeLinks& node = nodes_[static_cast<std::size_t>(n)];
     if (hardware_.nodes->first_level)
-      node.first = link(fmt::format("node{}.first_level", n), hardware_.nodes->first_level->value, kAnyDemand);
+      node.first =
+          link(fmt::format("node{}.first_level", n), hardware_.nodes->first_level->value, kAnyDemand);
     if (!hardware_.nodes->second_level) continue;
     node.out = link(fmt::format("node{}.out", n), hardware_.nodes->second_level->value, kAnyDemand);
     node.in = link(fmt::format("node{}.in", n), hardware_.nodes->second_level->value, kAnyDemand);

@@ -27,11 +27,11 @@ namespace hyperoffload {
 
 // What the run may ask of the links.
 struct LinkUse {
-  bool hbm = true;              // HBM may bind
+  bool hbm = true;                                                    // HBM may bind
   bool peers_near = false, peers_far = false, peers_package = false;  // collectives there
   bool peers_without_hbm = false;
-  bool self = false;            // some rank stands for others
-  bool leave_out = true;        // links that can't bind are left out
+  bool self = false;      // some rank stands for others
+  bool leave_out = true;  // links that can't bind are left out
 };
 
 struct End {

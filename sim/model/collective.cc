@@ -14,8 +14,8 @@
 namespace hyperoffload {
 namespace {
 
-constexpr std::array<const char*, 7> kKinds = {"all-reduce", "all-gather", "reduce-scatter", "all-to-all",
-                                               "broadcast",  "send",       "recv"};
+constexpr std::array<const char*, 7> kKinds = {
+    "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "send", "recv"};
 constexpr int kMostRanks = 1'000'000;
 
 int positive(const nlohmann::json& value, int otherwise) {
@@ -149,9 +149,9 @@ CollectiveFlows collective_flows(CollectiveKind kind, CollectiveAlgorithm algori
   const bool reduce = kind == CollectiveKind::kAllReduce, broadcast = kind == CollectiveKind::kBroadcast;
   if (algorithm == CollectiveAlgorithm::kRing) {
     const bool all_to_all = kind == CollectiveKind::kAllToAll;
-    const double stream =
-        broadcast ? n : all_to_all ? n * (p - 1) / 2 : (reduce ? 2 : 1) * (p - 1) / p * n;
-    for (int i = 0; i < (broadcast ? ranks - 1 : ranks); ++i) flows.hops.push_back({i, (i + 1) % ranks, stream});
+    const double stream = broadcast ? n : all_to_all ? n * (p - 1) / 2 : (reduce ? 2 : 1) * (p - 1) / p * n;
+    for (int i = 0; i < (broadcast ? ranks - 1 : ranks); ++i)
+      flows.hops.push_back({i, (i + 1) % ranks, stream});
     flows.steps = (reduce ? 2 : 1) * (ranks - 1);
     return flows;
   }
@@ -186,12 +186,13 @@ Seconds collective_alone(const Collective& collective, const Hardware& hardware,
   if (!kind)
     throw InputError("collective", in_quotes(collective.kind), one_of(collective.kind, collective_kinds()));
   const std::vector<int> members = members_of(collective.members, rank, hardware.npu_count);
-  const CollectiveFlows flows = collective_flows(*kind, algorithm_of(hardware, collective.kind), collective.bytes,
-                                                 static_cast<int>(members.size()));
+  const CollectiveFlows flows = collective_flows(*kind, algorithm_of(hardware, collective.kind),
+                                                 collective.bytes, static_cast<int>(members.size()));
   PortLoads loads(hardware);
   Seconds latency;
   for (const Hop& hop : flows.hops) {
-    const int from = members[static_cast<std::size_t>(hop.from)], to = members[static_cast<std::size_t>(hop.to)];
+    const int from = members[static_cast<std::size_t>(hop.from)],
+              to = members[static_cast<std::size_t>(hop.to)];
     loads.add(from, to, hop.bytes, loads_hbm);
     latency = std::max(latency, peer_path(hardware, reach_between(hardware, from, to)).latency);
   }

@@ -7,6 +7,9 @@
 namespace hyperoffload {
 namespace {
 
+// That have it as their local one, at most.
+int npus_of_socket(const Hardware& h) { return (h.nodes->npus + h.nodes->sockets - 1) / h.nodes->sockets; }
+
 struct Share {
   double rate;
   void limit(const std::optional<BytesPerSecond>& link, double units, double sharers) {
@@ -18,7 +21,8 @@ struct Share {
 LinkDirection share_of(const Hardware& h, bool read, int in_node, int in_all) {
   const bool nodes = h.nodes.has_value();
   const double sockets = nodes ? h.nodes->sockets : 1, reach = sockets_in_reach(h);
-  const bool supernode = nodes && h.placement.supernode && h.nodes->count > 1 && h.placement.spread != Spread::kLocal;
+  const bool supernode =
+      nodes && h.placement.supernode && h.nodes->count > 1 && h.placement.spread != Spread::kLocal;
   LinkDirection link = pool_path(h, read, false);
   if (supernode) {
     const LinkDirection far = pool_path(h, read, true);
@@ -29,8 +33,10 @@ LinkDirection share_of(const Hardware& h, bool read, int in_node, int in_all) {
   share.limit(read ? h.pool_read_port : h.pool_write_port, 1, in_all);
   if (nodes) {
     const bool local = h.placement.spread == Spread::kLocal;
-    const double used = local ? std::min<double>(sockets, in_node) : supernode ? reach : sockets;
-    const double sharers = local ? std::ceil(in_node / sockets) * used : supernode ? in_all : in_node;
+    const double used = local ? 1 : supernode ? reach : sockets;
+    const double sharers = local       ? std::min<double>(in_node, npus_of_socket(h))
+                           : supernode ? in_all
+                                       : in_node;
     share.limit(h.socket_port, used, sharers);
     share.limit(h.socket_memory, used, sharers);
     share.limit(h.nodes->first_level, 1, in_node);
@@ -101,16 +107,17 @@ Bytes fair_pool(const Hardware& hardware) {
   if (!hardware.nodes || !hardware.socket_capacity) return fair;
   const bool local = hardware.placement.spread == Spread::kLocal;
   if (hardware.placement.supernode && !local) return fair;
-  const int sockets = hardware.nodes->sockets, npus = npus_in_node(hardware, 0);
-  const std::int64_t of_node =
-      local ? hardware.socket_capacity->value / ((npus + sockets - 1) / sockets)
-            : Bytes(hardware.socket_capacity->value * sockets).value / npus;
-  return std::min(Bytes(of_node), std::max(fair, Bytes(0)));
+  const int npus = npus_in_node(hardware, 0);
+  const Bytes of_node =
+      local ? Bytes(hardware.socket_capacity->value / std::min(npus, npus_of_socket(hardware)))
+            : Bytes(Bytes(hardware.socket_capacity->value * hardware.nodes->sockets).value / npus);
+  return std::min(of_node, fair);
 }
 
 Bytes allocated_bytes(const Allocation& allocation, Bytes bytes) {
   if (bytes <= Bytes(0)) return Bytes(0);
-  const std::int64_t unit = std::max<std::int64_t>(1, allocation.granularity.value), most = Bytes::max().value;
+  const std::int64_t unit = std::max<std::int64_t>(1, allocation.granularity.value),
+                     most = Bytes::max().value;
   const std::int64_t units = bytes.value / unit + (bytes.value % unit ? 1 : 0);
   if (units > most / unit) return Bytes::max();
   const std::int64_t rounded = units * unit;

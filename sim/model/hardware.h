@@ -42,9 +42,9 @@ struct Nodes {
   int npus = 1;          // of a node
   int sockets = 1;       // of a node
   int package_npus = 1;  // NPUs (dies) of one package; they have links of their own to each other
-  std::optional<LinkDirection> package_link;     // of one NPU, each way; none: they use the fabric
-  std::optional<BytesPerSecond> first_level;     // all flows of a node's switches; none: non-blocking
-  std::optional<BytesPerSecond> second_level;    // a node's uplink, each way; none: non-blocking
+  std::optional<LinkDirection> package_link;   // of one NPU, each way; none: they use the fabric
+  std::optional<BytesPerSecond> first_level;   // all flows of a node's switches; none: non-blocking
+  std::optional<BytesPerSecond> second_level;  // a node's uplink, each way; none: non-blocking
 };
 
 // From one NPU to another.
@@ -93,13 +93,13 @@ struct Hardware {
   std::map<std::string, KernelEfficiency> efficiency;  // by Op::kernel; what is not named has 1
   std::optional<BytesPerSecond> npu_port;              // each way, pool and peer traffic together
 
-  LinkDirection link_read;        // pool -> one NPU; with nodes: from sockets of its own node
-  LinkDirection link_write;       // one NPU -> pool; independent of link_read (full duplex)
-  std::optional<Path> link_far;   // sockets of other nodes; none: as near ones
+  LinkDirection link_read;       // pool -> one NPU; with nodes: from sockets of its own node
+  LinkDirection link_write;      // one NPU -> pool; independent of link_read (full duplex)
+  std::optional<Path> link_far;  // sockets of other nodes; none: as near ones
   Priority priority;
 
   std::optional<Nodes> nodes;
-  std::optional<Peer> peer;  // none: collectives are ops like any other
+  std::optional<Peer> peer;                               // none: collectives are ops like any other
   std::map<std::string, CollectiveAlgorithm> algorithms;  // by kind, where it is not the default
 
   Bytes pool_capacity;                            // shared by all NPUs
@@ -119,7 +119,7 @@ struct Hardware {
 
 // Where things are: NPUs and sockets are numbered through the nodes.
 int node_of(const Hardware& hardware, int npu);
-int nodes_in_use(const Hardware& hardware);  // with at least one NPU that takes part
+int nodes_in_use(const Hardware& hardware);            // with at least one NPU that takes part
 int npus_in_node(const Hardware& hardware, int node);  // that take part
 int first_socket(const Hardware& hardware, int node);
 int local_socket(const Hardware& hardware, int npu);

@@ -68,7 +68,8 @@ void read_efficiency(const YamlNode& node, Hardware& hardware) {
 }
 
 void read_npu(const YamlNode& node, Hardware& hardware) {
-  const YamlMap npu(node, {"count", "compute", "hbm", "transfer_engines", "launch_overhead", "efficiency", "port"});
+  const YamlMap npu(node,
+                    {"count", "compute", "hbm", "transfer_engines", "launch_overhead", "efficiency", "port"});
   if (const auto count = npu.find("count"))
     hardware.npu_count = static_cast<int>(count->integer(1, kMaxNpus));
   hardware.compute = positive_compute(npu.get("compute"));
@@ -178,7 +179,8 @@ void read_socket(const YamlNode& node, Hardware& hardware) {
 }
 
 void read_pool(const YamlNode& node, Hardware& hardware) {
-  const YamlMap pool(node, {"capacity", "read_port", "write_port", "socket", "placement", "granularity", "rounding"});
+  const YamlMap pool(
+      node, {"capacity", "read_port", "write_port", "socket", "placement", "granularity", "rounding"});
   const auto socket = pool.find("socket");
   if (socket) read_socket(*socket, hardware);
   const auto capacity = pool.find("capacity");
@@ -230,8 +232,8 @@ void read_algorithms(const YamlNode& node, Hardware& hardware) {
 }  // namespace
 
 Hardware read_hardware(const YamlNode& node) {
-  const YamlMap top(node, {"name", "npu", "link", "pool", "host", "nodes", "peer", "collectives", "description",
-                           "source"});
+  const YamlMap top(
+      node, {"name", "npu", "link", "pool", "host", "nodes", "peer", "collectives", "description", "source"});
   Hardware hardware;
   hardware.name = top.get("name").string();
   for (const char* text : {"description", "source"})
@@ -240,8 +242,8 @@ Hardware read_hardware(const YamlNode& node) {
   const YamlNode pool = top.get("pool");
   read_pool(pool, hardware);
   if (const auto nodes = top.find("nodes")) read_nodes(*nodes, hardware);
-  settle_pool_capacity(YamlMap(pool, {"capacity", "read_port", "write_port", "socket", "placement", "granularity",
-                                      "rounding"}),
+  settle_pool_capacity(YamlMap(pool, {"capacity", "read_port", "write_port", "socket", "placement",
+                                      "granularity", "rounding"}),
                        hardware);
   read_link(top.get("link"), hardware);
   if (const auto peer = top.find("peer")) read_peer(*peer, hardware);

@@ -23,7 +23,7 @@ struct OpCost {
   Bytes hbm_bytes;              // to move through HBM meanwhile; 0: none
   BytesPerSecond hbm_rate_cap;  // of that flow; the HBM bandwidth when not capped
   Seconds alone;                // max(compute, hbm_bytes / hbm_rate_cap)
-  Seconds fabric{};             // of `compute`: a collective's streams alone; 0: no collective over the fabric
+  Seconds fabric{};  // of `compute`: a collective's streams alone; 0: no collective over the fabric
 };
 
 // InputError if a `memory: pool` op has flops or hbm_bytes but the machine no `host`, or an op is only a

@@ -71,7 +71,8 @@ Extents Memory::places(TensorId t, Bytes from, Bytes to) const {
       continue;
     }
     for (const Extent& e : part) {
-      const auto same = std::find_if(all.begin(), all.end(), [&](const Extent& other) { return other.bin == e.bin; });
+      const auto same =
+          std::find_if(all.begin(), all.end(), [&](const Extent& other) { return other.bin == e.bin; });
       if (same == all.end())
         all.push_back(e);
       else

@@ -1,5 +1,6 @@
 // Where every byte is while a replay runs: per tensor and piece, in HBM and in the pool, with HBM's ledger
-// and the pool (which places what it is given: sim/machine/placement.h). Mechanism only: who moves what, and when, is decided elsewhere.
+// and the pool (which places what it is given: sim/machine/placement.h). Mechanism only: who moves what, and
+// when, is decided elsewhere.
 //
 // A tensor is cut once into pieces at the byte offsets that transfers may use; piece ids of one tensor
 // are contiguous. All queries are O(pieces of the tensor).

@@ -21,8 +21,9 @@ void for_each_access(const Op& op, Visit visit) {
 
 }  // namespace
 
-NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware, std::unique_ptr<Policy> policy,
-                     const ReplayOptions& options, Machine& machine, Pool& pool)
+NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
+                     std::unique_ptr<Policy> policy, const ReplayOptions& options, Machine& machine,
+                     Pool& pool)
     : index_(index),
       graph_(*work.graph),
       costs_(work.costs),
@@ -81,8 +82,9 @@ void NpuReplay::place_initial() {
     if (tier == Tier::kHbm ? !hbm_.fits(bytes) : !fits_in_pool(TensorId(t)))
       throw InfeasibleError(fmt::format(
           "the start does not fit: {} for \"{}\" ({} B of {} B taken); largest residents: {}",
-          tier == Tier::kHbm ? fmt::format("HBM is short of {} B", (bytes - (hbm_.capacity() - hbm_.used())).value)
-                             : memory_.pool().shortage({index_, TensorId(t), Bytes(0), bytes}),
+          tier == Tier::kHbm
+              ? fmt::format("HBM is short of {} B", (bytes - (hbm_.capacity() - hbm_.used())).value)
+              : memory_.pool().shortage({index_, TensorId(t), Bytes(0), bytes}),
           graph_.tensors()[t].name, (tier == Tier::kHbm ? hbm_.used() : memory_.pool().used()).value,
           (tier == Tier::kHbm ? hbm_.capacity() : memory_.pool().capacity()).value,
           largest_residents(graph_, memory_, tier)));
@@ -445,15 +447,18 @@ std::string NpuReplay::waiting_for() const {
     if (heads_[e].ready.value < 0) {
       add(fmt::format("op \"{}\" waits for ops of other engines", op.name));
     } else if (const Bytes all = working_set(op); all > capacity) {
-      add(fmt::format("op \"{}\" is short of {} B of {}: its tensors and workspace take {} B, {} B are there", op.name,
-                      (all - capacity).value, in_hbm ? "HBM" : "the pool", all.value, capacity.value));
+      add(fmt::format("op \"{}\" is short of {} B of {}: its tensors and workspace take {} B, {} B are there",
+                      op.name, (all - capacity).value, in_hbm ? "HBM" : "the pool", all.value,
+                      capacity.value));
     } else if (!accesses_in_place(id, missing)) {
-      add(fmt::format("op \"{}\" waits for \"{}\" ({} B; {} B of HBM are free)", op.name, graph_.tensor(missing).name,
-                      graph_.tensor(missing).bytes.value, (hbm_.capacity() - hbm_.used()).value));
+      add(fmt::format("op \"{}\" waits for \"{}\" ({} B; {} B of HBM are free)", op.name,
+                      graph_.tensor(missing).name, graph_.tensor(missing).bytes.value,
+                      (hbm_.capacity() - hbm_.used()).value));
     } else {
       const Bytes free = capacity - (in_hbm ? hbm_.used() : memory_.pool().used());
       add(fmt::format("op \"{}\" is short of {} B of {} (needs {} B, {} B are free)", op.name,
-                      (room_needed(op) - free).value, in_hbm ? "HBM" : "pool", room_needed(op).value, free.value));
+                      (room_needed(op) - free).value, in_hbm ? "HBM" : "pool", room_needed(op).value,
+                      free.value));
     }
   }
   return fmt::format("{}; largest residents of HBM: {}", text,

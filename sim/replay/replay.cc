@@ -45,7 +45,8 @@ RankWork work_of(const Graph& graph, const Hardware& hardware, int rank) {
 
 std::vector<RankWork> works_of(const std::vector<const Graph*>& graphs, const Hardware& hardware) {
   std::vector<RankWork> works;
-  for (std::size_t n = 0; n < graphs.size(); ++n) works.push_back(work_of(*graphs[n], hardware, static_cast<int>(n)));
+  for (std::size_t n = 0; n < graphs.size(); ++n)
+    works.push_back(work_of(*graphs[n], hardware, static_cast<int>(n)));
   return works;
 }
 
@@ -59,15 +60,16 @@ Seconds horizon_of(const std::vector<RankWork>& works, const Hardware& hardware,
 class World {
  public:
   // `graphs`: one for all NPUs, or one each.
-  World(const std::vector<const Graph*>& graphs, const Hardware& hardware, const RankPolicyFactory& make_policy,
-        const ReplayOptions& options)
+  World(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+        const RankPolicyFactory& make_policy, const ReplayOptions& options)
       : options_(options),
         works_(works_of(graphs, hardware)),
         pool_(hardware, options.shortcuts, options.everything_in_place),
         machine_(hardware, pool_.bins(), works_, horizon_of(works_, hardware, options.iterations),
                  options.shortcuts) {
     for (int n = 0; n < hardware.npu_count; ++n)
-      npus_.push_back(std::make_unique<NpuReplay>(n, works_[works_.size() > 1 ? static_cast<std::size_t>(n) : 0],
+      npus_.push_back(std::make_unique<NpuReplay>(n,
+                                                  works_[works_.size() > 1 ? static_cast<std::size_t>(n) : 0],
                                                   hardware, make_policy(n), options_, machine_, pool_));
   }
 
@@ -184,12 +186,10 @@ RunRecord replay(const Graph& graph, const Hardware& hardware, const PolicyFacto
   return unpack(run_isolated([&] { return pack(World({&graph}, hardware, each, options).run()); }));
 }
 
-RunRecord replay(const std::vector<Graph>& graphs, const Hardware& hardware,
-                 const RankPolicyFactory& make_policy, const ReplayOptions& options) {
+RunRecord replay_ranks(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+                       const RankPolicyFactory& make_policy, const ReplayOptions& options) {
   HYPER_CHECK(graphs.size() == static_cast<std::size_t>(hardware.npu_count), "a trace for each NPU");
-  std::vector<const Graph*> each;
-  for (const Graph& graph : graphs) each.push_back(&graph);
-  return unpack(run_isolated([&] { return pack(World(each, hardware, make_policy, options).run()); }));
+  return unpack(run_isolated([&] { return pack(World(graphs, hardware, make_policy, options).run()); }));
 }
 
 }  // namespace hyperoffload

@@ -29,9 +29,9 @@ using PolicyFactory = std::function<std::unique_ptr<Policy>()>;  // called once 
 RunRecord replay(const Graph& graph, const Hardware& hardware, const PolicyFactory& make_policy,
                  const ReplayOptions& options);
 
-// Each NPU its own trace: graphs[n] is replayed by NPU n; as many as take part.
+// Each NPU its own trace: *graphs[n] is replayed by NPU n; as many as take part, some may be the same.
 using RankPolicyFactory = std::function<std::unique_ptr<Policy>(int npu)>;
-RunRecord replay(const std::vector<Graph>& graphs, const Hardware& hardware,
-                 const RankPolicyFactory& make_policy, const ReplayOptions& options);
+RunRecord replay_ranks(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+                       const RankPolicyFactory& make_policy, const ReplayOptions& options);
 
 }  // namespace hyperoffload
