@@ -98,8 +98,7 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
 }  // namespace
 
 std::string broken_rules(const Job& job, const Plan& plan) {
-  const CheckLimits limits{job.hardware.hbm_usable(),
-                           Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
+  const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};
   std::string text;
   for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
     text += (text.empty() ? "" : "\n") + violation.message;

@@ -3,17 +3,6 @@
 #include <algorithm>
 
 namespace hyperoffload {
-namespace {
-
-double shared_rate(double link, const std::optional<BytesPerSecond>& port, int sharers, bool* estimate) {
-  if (!port) return link;
-  const double share = port->value / sharers;
-  if (sharers > 1 && share < link) *estimate = true;
-  return std::min(link, share);
-}
-
-}  // namespace
-
 double Machine::load_seconds(std::int64_t bytes) const {
   return read_latency + static_cast<double>(bytes) / std::min(read_bandwidth, hbm_bandwidth);
 }
@@ -24,15 +13,15 @@ double Machine::store_seconds(std::int64_t bytes) const {
 
 Machine one_npu(const Hardware& hardware) {
   Machine m;
-  const int npus = std::max(1, hardware.npu_count);
+  const LinkDirection read = fair_link(hardware, true), write = fair_link(hardware, false);
   m.hbm = hardware.hbm_usable().value;
-  m.pool = hardware.pool_capacity.value / npus;
-  m.read_bandwidth =
-      shared_rate(hardware.link_read.bandwidth.value, hardware.pool_read_port, npus, &m.estimate);
-  m.write_bandwidth =
-      shared_rate(hardware.link_write.bandwidth.value, hardware.pool_write_port, npus, &m.estimate);
-  m.read_latency = hardware.link_read.latency.value;
-  m.write_latency = hardware.link_write.latency.value;
+  m.pool = fair_pool(hardware).value;
+  m.read_bandwidth = read.bandwidth.value;
+  m.write_bandwidth = write.bandwidth.value;
+  m.read_latency = read.latency.value;
+  m.write_latency = write.latency.value;
+  m.estimate = hardware.npu_count > 1 && (read.bandwidth < alone_link(hardware, true).bandwidth ||
+                                          write.bandwidth < alone_link(hardware, false).bandwidth);
   m.hbm_bandwidth = hardware.hbm_bandwidth.value;
   return m;
 }

@@ -1,225 +1,222 @@
 #include "sim/machine/machine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <simgrid/kernel/Timer.hpp>
-#include <simgrid/s4u.hpp>
+#include <deque>
 
+#include "sim/machine/collectives.h"
+#include "sim/machine/platform.h"
 #include "sim/model/check.h"
+#include "sim/model/collective.h"
 
 namespace hyperoffload {
 namespace {
 
-namespace s4u = simgrid::s4u;
-
-// The only place that sets SimGrid's options. The defaults model TCP over Ethernet: a bandwidth factor
-// of 0.97, 5 % of cross-traffic, a TCP window, a clock precision of 1e-5 s.
-void set_options(Seconds horizon) {
-  const double precision = std::max(1e-12, std::ldexp(horizon.value, -50));
-  for (const std::string& option :
-       {std::string("network/model:CM02"), std::string("network/crosstraffic:0"),
-        std::string("network/TCP-gamma:0"), fmt::format("surf/precision:{:g}", precision),
-        std::string("maxmin/precision:1e-12")})
-    s4u::Engine::set_config(option);
-}
-
-s4u::Engine& start_engine() {
-  static int argc = 3;
-  static char name[] = "hyperoffload", quiet1[] = "--log=root.thres:error",
-              quiet2[] = "--log=xbt_cfg.thres:error";
-  static char* argv[] = {name, quiet1, quiet2, nullptr};
-  static char** args = argv;
-  return *new s4u::Engine(&argc, args);  // lives as long as the process
-}
-
-// One thing in progress; told by SimGrid's completion signal through the activity's user data.
-struct Running {
-  s4u::ActivityPtr compute, flow;
+// Something in several parts; over with the last.
+struct Parts : Completion {
   int pending = 0;
   Completion* over = nullptr;
+  void done() override {
+    if (--pending == 0) over->done();
+  }
 };
 
-struct EngineSlot : Running {
-  s4u::Host* host = nullptr;
-  s4u::Link* cap = nullptr;
-  double cap_bandwidth = 0;
+struct EngineSlot : Parts {
+  Flow flow;
+  int collective = -1;  // the one it waits in or takes part in
 };
 
-struct CopySlot : Running {
-  s4u::Host *from = nullptr, *to = nullptr;
+struct CopySlot : Parts {
+  std::deque<Flow> streams;
+  std::vector<double> shares;  // of the copy, a stream
+  std::size_t running = 0;     // streams of this copy
+  double weight = 1;
 };
 
-struct Npu {
-  s4u::Host* hbm = nullptr;
-  std::vector<EngineSlot> engines;
+struct NpuSlots {
+  std::deque<EngineSlot> engines;
   CopySlot copies[2];
 };
 
-void part_is_over(Running& running) {
-  // The activities are let go when the slot is used again: SimGrid is not done with them here.
-  if (--running.pending == 0) running.over->done();
-}
-
-void start_flow(Running& running, s4u::Host* from, s4u::Host* to, Bytes bytes) {
-  auto comm = s4u::Comm::sendto_init();
-  comm->set_payload_size(static_cast<std::uint64_t>(bytes.value));
-  comm->set_data(&running);
-  comm->set_source(from);
-  running.flow = comm;
-  comm->set_destination(to);  // this starts it
+LinkUse link_use(const Hardware& hardware, const std::vector<RankWork>& works, bool shortcuts) {
+  LinkUse use;
+  use.leave_out = shortcuts;
+  use.hbm = !shortcuts;
+  for (std::size_t w = 0; w < works.size(); ++w) {
+    use.hbm |= !works[w].hbm.idle;
+    for (const Op& op : works[w].graph->ops()) {
+      if (!over_fabric(op, hardware)) continue;
+      use.peers_near = true;
+      use.peers_without_hbm |= op.hbm_bytes.has_value();
+      use.self |= reaches_beyond(op.collective->members, hardware.npu_count);
+    }
+  }
+  if (!use.peers_near) return use;
+  use.peers_far = hardware.nodes && (nodes_in_use(hardware) > 1 || use.self);
+  use.peers_package = hardware.nodes && hardware.nodes->package_link;
+  return use;
 }
 
 }  // namespace
 
 struct Machine::Impl {
-  Hardware hardware;
-  s4u::Engine* engine = nullptr;
-  std::vector<Npu> npus;
-  std::function<void()> instant;
-  bool instant_due = false;
-
-  s4u::Link* link(s4u::NetZone* zone, const std::string& name, BytesPerSecond bandwidth) const {
-    auto* made = zone->create_link(name, bandwidth.value);
-    made->set_latency(0);
-    made->seal();
-    return made;
+  Impl(const Hardware& h, const std::vector<Bin>& pool_bins, const std::vector<RankWork>& rank_works,
+       Seconds horizon, bool shortcuts)
+      : hardware(h),
+        bins(pool_bins),
+        works(rank_works),
+        leave_out(shortcuts),
+        engine(horizon),
+        platform(hardware, bins, link_use(hardware, works, shortcuts)),
+        collectives(hardware, engine, platform, works.size() > 1),
+        npus(static_cast<std::size_t>(hardware.npu_count)) {
+    for (int n = 0; n < hardware.npu_count; ++n)
+      npus[static_cast<std::size_t>(n)].engines.resize(work(n).graph->engines().size());
   }
 
-  void build_npu(int index, s4u::NetZone* root, const std::vector<std::string>& engine_names,
-                 const std::vector<s4u::LinkInRoute>& read_port,
-                 const std::vector<s4u::LinkInRoute>& write_port) {
-    const std::string prefix = fmt::format("npu{}.", index);
-    auto* zone = s4u::create_full_zone(prefix + "zone");
-    zone->set_parent(root);
-    const auto make_host = [&](const std::string& name, double speed) {
-      auto* host = zone->create_host(prefix + name, speed);
-      host->seal();
-      return host;
+  const RankWork& work(int npu) const { return works[works.size() > 1 ? static_cast<std::size_t>(npu) : 0]; }
+  NpuSlots& npu(int index) { return npus[static_cast<std::size_t>(index)]; }
+
+  bool far(int npu, const Extent& extent) const {
+    const int node = bins[static_cast<std::size_t>(extent.bin)].node;
+    return hardware.nodes && node >= 0 && node != node_of(hardware, npu);
+  }
+
+  // Cap and latency of a whole copy. The bin that holds sockets of all nodes has paths of both kinds.
+  LinkDirection path_of(int npu, bool read, const Extents& extents) const {
+    LinkDirection path{BytesPerSecond(std::numeric_limits<double>::infinity()), Seconds(0)};
+    const auto meet = [&](bool is_far) {
+      const LinkDirection one = pool_path(hardware, read, is_far);
+      path = {std::min(path.bandwidth, one.bandwidth), std::max(path.latency, one.latency)};
     };
-    Npu& npu = npus[static_cast<std::size_t>(index)];
-    npu.hbm = make_host("hbm", 1);
-    auto* pool = make_host("pool", 1);
-    auto* hbm_link = link(zone, prefix + "hbm.bandwidth", hardware.hbm_bandwidth);
-    npu.engines.resize(engine_names.size());
-    for (std::size_t e = 0; e < engine_names.size(); ++e) {
-      EngineSlot& slot = npu.engines[e];
-      // Speed 1: an exec's amount is its time.
-      slot.host = make_host("engine." + engine_names[e], 1);
-      slot.cap_bandwidth = hardware.hbm_bandwidth.value;
-      slot.cap = zone->create_link(prefix + "cap." + engine_names[e], slot.cap_bandwidth);
-      slot.cap->set_latency(0);
-      slot.cap->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
-      slot.cap->seal();
-      zone->add_route(slot.host->get_netpoint(), npu.hbm->get_netpoint(), nullptr, nullptr,
-                      {s4u::LinkInRoute(hbm_link), s4u::LinkInRoute(slot.cap)}, false);
+    for (const Extent& extent : extents) {
+      const bool all = bins[static_cast<std::size_t>(extent.bin)].node < 0;
+      if (all || !far(npu, extent)) meet(false);
+      if (all || far(npu, extent)) meet(true);
     }
-    const auto add_copy_route = [&](Direction direction, s4u::Host* from, s4u::Host* to,
-                                    const LinkDirection& declared, std::vector<s4u::LinkInRoute> links,
-                                    const char* name) {
-      links.emplace_back(link(zone, prefix + name, declared.bandwidth));
-      links.emplace_back(hbm_link);
-      zone->add_route(from->get_netpoint(), to->get_netpoint(), nullptr, nullptr, links, false);
-      CopySlot& slot = npu.copies[static_cast<int>(direction)];
-      slot.from = from;
-      slot.to = to;
-    };
-    add_copy_route(Direction::kPoolToHbm, pool, npu.hbm, hardware.link_read, read_port, "link.read");
-    add_copy_route(Direction::kHbmToPool, npu.hbm, pool, hardware.link_write, write_port, "link.write");
-    zone->seal();
+    if (extents.empty()) meet(false);
+    if (hardware.npu_port) path.bandwidth = std::min(path.bandwidth, *hardware.npu_port);
+    return path;
   }
 
-  const LinkDirection& declared(Direction direction) const {
-    return direction == Direction::kPoolToHbm ? hardware.link_read : hardware.link_write;
+  void start_streams(int npu, Direction direction, const Extents& extents, double cap) {
+    CopySlot& slot = this->npu(npu).copies[static_cast<int>(direction)];
+    Bytes all;
+    for (const Extent& extent : extents) all += extent.bytes;
+    slot.running = 0;
+    slot.shares.clear();
+    if (all <= Bytes(0)) return;
+    const bool striped = hardware.placement.spread == Spread::kStripe;
+    while (slot.streams.size() < extents.size()) slot.streams.emplace_back();
+    const double total = static_cast<double>(all.value), equal = 1 / static_cast<double>(extents.size());
+    for (const Extent& extent : extents) {
+      const double share = striped ? equal : static_cast<double>(extent.bytes.value) / total;
+      if (share <= 0) continue;
+      const bool is_far = far(npu, extent);
+      const End& bin = platform.bin(extent.bin, is_far);
+      const End& here = platform.npu(npu, is_far ? Reach::kFar : Reach::kNear);
+      const bool read = direction == Direction::kPoolToHbm;
+      slot.shares.push_back(share);
+      ++slot.pending;
+      start_flow(engine, slot.streams[slot.running++], read ? bin : here, read ? here : bin, total * share,
+                 cap * share, slot.weight * share, slot);
+    }
   }
+
+  Hardware hardware;
+  std::vector<Bin> bins;
+  const std::vector<RankWork>& works;
+  bool leave_out;
+  EventEngine engine;
+  Platform platform;
+  Collectives collectives;
+  std::vector<NpuSlots> npus;
 };
 
-Machine::Machine(const Hardware& hardware, const std::vector<std::string>& engines, Seconds horizon)
-    : impl_(std::make_unique<Impl>()) {
-  HYPER_CHECK(!s4u::Engine::is_initialized(), "SimGrid's engine was already used in this process");
-  impl_->hardware = hardware;
-  impl_->engine = &start_engine();
-  set_options(horizon);
-  auto* root = s4u::create_full_zone("supernode");
-  std::vector<s4u::LinkInRoute> read_port, write_port;
-  if (hardware.pool_read_port)
-    read_port.emplace_back(impl_->link(root, "pool.read_port", *hardware.pool_read_port));
-  if (hardware.pool_write_port)
-    write_port.emplace_back(impl_->link(root, "pool.write_port", *hardware.pool_write_port));
-  impl_->npus.resize(static_cast<std::size_t>(hardware.npu_count));
-  for (int n = 0; n < hardware.npu_count; ++n) impl_->build_npu(n, root, engines, read_port, write_port);
-  root->seal();
-  s4u::Activity::on_completion_cb([this](const s4u::Activity& activity) {
-    part_is_over(*activity.get_data<Running>());
-    wake();
-  });
-}
+Machine::Machine(const Hardware& hardware, const std::vector<Bin>& bins, const std::vector<RankWork>& works,
+                 Seconds horizon, bool shortcuts)
+    : impl_(std::make_unique<Impl>(hardware, bins, works, horizon, shortcuts)) {}
 
 Machine::~Machine() = default;
 
-Seconds Machine::now() const { return Seconds(s4u::Engine::get_clock()); }
+Seconds Machine::now() const { return impl_->engine.now(); }
 
-void Machine::run_op(int npu, EngineId engine, const OpCost& cost, Completion& over) {
-  EngineSlot& slot = impl_->npus[static_cast<std::size_t>(npu)].engines[engine.index()];
-  HYPER_CHECK(slot.pending == 0 && cost.alone.value > 0, "an op needs an idle engine and time");
-  slot.over = &over;
-  slot.pending = (cost.compute.value > 0 ? 1 : 0) + (cost.hbm_bytes.value > 0 ? 1 : 0);
-  if (cost.compute.value > 0) {
-    auto exec = s4u::Exec::init();
-    exec->set_flops_amount(cost.compute.value);
-    exec->set_data(static_cast<Running*>(&slot));
-    exec->set_host(slot.host);
-    slot.compute = exec;
-    exec->start();
-  }
-  if (cost.hbm_bytes.value > 0) {
-    if (slot.cap_bandwidth != cost.hbm_rate_cap.value) {
-      slot.cap_bandwidth = cost.hbm_rate_cap.value;
-      slot.cap->set_bandwidth(slot.cap_bandwidth);
-    }
-    start_flow(slot, slot.host, impl_->npus[static_cast<std::size_t>(npu)].hbm, cost.hbm_bytes);
-  }
+bool Machine::takes_time(int npu, OpId op) const {
+  const RankWork& work = impl_->work(npu);
+  return work.local[op.index()].alone.value > 0 || (over_fabric(work.graph->op(op), impl_->hardware) &&
+                                                    impl_->collectives.takes_time(npu, work.graph->op(op)));
 }
 
-void Machine::copy(int npu, Direction direction, Bytes bytes, Completion& flowing, Completion& over) {
-  CopySlot& slot = impl_->npus[static_cast<std::size_t>(npu)].copies[static_cast<int>(direction)];
-  HYPER_CHECK(slot.pending == 0, "one transfer a direction at a time");
-  slot.pending = 1;
+void Machine::run_op(int npu, OpId id, EngineId engine, Completion& over) {
+  EngineSlot& slot = impl_->npu(npu).engines[engine.index()];
+  HYPER_CHECK(slot.pending == 0, "an op needs an idle engine");
+  const RankWork& work = impl_->work(npu);
+  const OpCost& cost = work.local[id.index()];
+  const bool quiet = impl_->leave_out && work.hbm.quiet[id.index()];
+  const Seconds timed = quiet ? cost.alone : cost.compute;
+  const bool flows = !quiet && cost.hbm_bytes > Bytes(0);
+  const Op& op = work.graph->op(id);
+  const bool collective = over_fabric(op, impl_->hardware) && impl_->collectives.takes_time(npu, op);
   slot.over = &over;
-  const auto flow = [this, &slot, bytes, &flowing] {
-    flowing.done();
-    if (bytes.value > 0) {
-      start_flow(slot, slot.from, slot.to, bytes);
-    } else {
-      part_is_over(slot);
+  slot.collective = -1;
+  slot.pending = (timed.value > 0 ? 1 : 0) + (flows ? 1 : 0) + (collective ? 1 : 0);
+  HYPER_CHECK(slot.pending > 0, "an op needs time");
+  if (timed.value > 0)
+    impl_->engine.after(timed, [this, &slot] {
+      slot.done();
       wake();
-    }
+    });
+  if (flows)
+    start_flow(impl_->engine, slot.flow, impl_->platform.kernel(npu), impl_->platform.nowhere(),
+               static_cast<double>(cost.hbm_bytes.value), cost.hbm_rate_cap.value, 1, slot);
+  if (collective) slot.collective = impl_->collectives.join(npu, op, slot);
+}
+
+void Machine::copy(int npu, Direction direction, const Extents& extents, bool demand, Completion& flowing,
+                   Completion& over) {
+  CopySlot& slot = impl_->npu(npu).copies[static_cast<int>(direction)];
+  HYPER_CHECK(slot.pending == 0, "one transfer a direction at a time");
+  slot.pending = 1;  // the latency
+  slot.over = &over;
+  slot.running = 0;
+  slot.weight = demand ? impl_->hardware.priority.demand : impl_->hardware.priority.prefetch;
+  const LinkDirection path = impl_->path_of(npu, direction == Direction::kPoolToHbm, extents);
+  const auto flow = [this, npu, direction, extents, path, &slot, &flowing] {
+    flowing.done();
+    impl_->start_streams(npu, direction, extents, path.bandwidth.value);
+    slot.done();
+    wake();
   };
-  const Seconds latency = impl_->declared(direction).latency;
-  if (latency.value > 0)
-    simgrid::kernel::timer::Timer::set(now().value + latency.value, flow);
+  if (path.latency.value > 0)
+    impl_->engine.after(path.latency, flow);
   else
     flow();
 }
 
-Seconds Machine::copy_alone(Direction direction, Bytes bytes) const {
-  const LinkDirection& declared = impl_->declared(direction);
-  return declared.latency + bytes / declared.bandwidth;
+void Machine::copy_is_demand(int npu, Direction direction) {
+  CopySlot& slot = impl_->npu(npu).copies[static_cast<int>(direction)];
+  const double weight = impl_->hardware.priority.demand;
+  if (slot.weight == weight) return;
+  slot.weight = weight;
+  for (std::size_t s = 0; s < slot.running; ++s)
+    impl_->engine.set_weight(slot.streams[s], weight * slot.shares[s]);
 }
 
-void Machine::on_instant(std::function<void()> callback) { impl_->instant = std::move(callback); }
-
-void Machine::wake() {
-  if (impl_->instant_due) return;
-  impl_->instant_due = true;
-  // SimGrid tells all completions of an instant before it looks at its timers again.
-  simgrid::kernel::timer::Timer::set(now().value, [this] {
-    impl_->instant_due = false;
-    impl_->instant();
-  });
+bool Machine::copy_takes_time(Direction direction, Bytes bytes) const {
+  const Hardware& h = impl_->hardware;
+  const bool read = direction == Direction::kPoolToHbm;
+  return bytes > Bytes(0) || pool_path(h, read, false).latency.value > 0;
 }
 
-void Machine::run() { impl_->engine->run(); }
+std::string Machine::waits_for_ranks(int npu, EngineId engine) const {
+  const EngineSlot& slot = impl_->npu(npu).engines[engine.index()];
+  return slot.pending > 0 && slot.collective >= 0 ? impl_->collectives.missing(slot.collective, slot) : "";
+}
+
+void Machine::on_instant(std::function<void()> callback) { impl_->engine.on_instant(std::move(callback)); }
+
+void Machine::wake() { impl_->engine.wake(); }
+
+void Machine::run() { impl_->engine.run(); }
 
 }  // namespace hyperoffload

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
+#include "sim/model/collective.h"
 #include "sim/model/error.h"
 #include "sim/model/name_index.h"
 
@@ -49,9 +51,9 @@ void check_number(const GraphSpec& spec, const std::string& path, double value) 
 void check_op(const GraphSpec& spec, std::size_t i) {
   const Op& op = spec.ops[i];
   const std::string path = fmt::format("ops[{}]", i);
-  if (!op.duration && !op.flops && !op.hbm_bytes)
+  if (!op.duration && !op.flops && !op.hbm_bytes && !op.collective)
     throw InputError(at(spec, path), fmt::format("op \"{}\" without a time", op.name),
-                     "duration_us, or flops and/or hbm_bytes");
+                     "duration_us, or flops and/or hbm_bytes, or a collective");
   if (op.duration) check_number(spec, path + ".duration_us", op.duration->value);
   if (op.flops) check_number(spec, path + ".flops", op.flops->value);
   if (op.hbm_bytes) check_number(spec, path + ".hbm_bytes", static_cast<double>(op.hbm_bytes->value));
@@ -79,6 +81,19 @@ void check_ops(const GraphSpec& spec) {
       throw InputError(at(spec, fmt::format("ops[{}].name", i)),
                        fmt::format("\"{}\", already the name of ops[{}]", spec.ops[i].name, other), "a unique name");
     check_op(spec, i);
+  }
+}
+
+void resolve_groups(GraphSpec& spec) {
+  std::map<std::string, Group> known;
+  for (std::size_t i = 0; i < spec.ops.size(); ++i) {
+    if (!spec.ops[i].collective) continue;
+    Collective& collective = *spec.ops[i].collective;
+    auto it = known.find(collective.group);
+    if (it == known.end())
+      it = known.emplace(collective.group, group_named(collective.group, spec.meta_json,
+                                                       at(spec, fmt::format("ops[{}].collective.group", i)))).first;
+    collective.members = it->second;
   }
 }
 
@@ -124,6 +139,7 @@ Graph build_graph(GraphSpec spec) {
   }
   check_tensors(spec);
   check_ops(spec);
+  resolve_groups(spec);
 
   Graph g;
   const std::size_t tensor_count = spec.tensors.size();

@@ -42,11 +42,19 @@ struct Tensor {
   Tier initial = Tier::kHbm;  // persistent only; kPool is binding, kHbm a wish
 };
 
-// An op over the fabric. Kept as read; the fabric model gives it its time.
+// Which ranks exchange: a list, or `size` of them `stride` apart, rank r in the set of those that agree
+// with it in everything else; size 0: all NPUs that take part. In ring order.
+struct Group {
+  int size = 0, stride = 1;
+  std::vector<int> ranks;
+};
+
+// An op over the fabric: without `duration` the fabric gives it its time (collective.h).
 struct Collective {
   std::string kind;  // all-reduce, all-gather, reduce-scatter, all-to-all, send, recv, broadcast
   Bytes bytes;
-  std::string group;
+  std::string group;  // as written: a name, or the JSON of a number or a list
+  Group members{};    // what it means; set by build_graph()
 };
 
 struct Op {
@@ -132,7 +140,7 @@ struct GraphSpec {
 
 // Checks every rule of the layer trace and derives the indices. Sorts reads, writes and after.
 // InputError (one sentence with the path inside the file) for: no ops, duplicate names, an id out of
-// range, negative bytes, an op without duration, flops or hbm_bytes, a non-finite or negative number,
+// range, negative bytes, an op without duration, flops, hbm_bytes or collective, a non-finite or negative number,
 // `after`/`known_after` that is not an earlier op, a read before the first write of a tensor that is
 // neither persistent nor an input, `initial: pool` on a tensor that is not persistent.
 Graph build_graph(GraphSpec spec);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/model/collective.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
@@ -23,23 +24,51 @@ OpCost host_cost(const Op& op, const Hardware& hardware) {
   return {time, Bytes(0), hardware.hbm_bandwidth, time};
 }
 
+// The duration is its time alone: more demand than HBM could serve in it is clamped.
+OpCost spread(Seconds duration, Bytes bytes, const Hardware& hardware) {
+  if (duration.value <= 0 || bytes == Bytes(0)) return {duration, Bytes(0), hardware.hbm_bandwidth, duration};
+  const BytesPerSecond demand(static_cast<double>(bytes.value) / duration.value);
+  if (demand <= hardware.hbm_bandwidth) return {duration, bytes, demand, duration};
+  const Bytes served(static_cast<std::int64_t>(std::floor(hardware.hbm_bandwidth.value * duration.value)));
+  return {duration, served, hardware.hbm_bandwidth, duration};
+}
+
+OpCost roofline(const Op& op, const Hardware& hardware) {
+  KernelEfficiency reached;
+  if (const auto found = hardware.efficiency.find(op.kernel); found != hardware.efficiency.end())
+    reached = found->second;
+  const Bytes bytes = op.hbm_bytes.value_or(Bytes(0));
+  const BytesPerSecond rate(hardware.hbm_bandwidth.value * reached.bandwidth);
+  const Seconds compute =
+      op.flops.value_or(Flops(0)) / FlopsPerSecond(hardware.compute.value * reached.compute);
+  return {compute, bytes, rate, std::max(compute, bytes / rate)};
+}
+
 }  // namespace
 
-OpCost op_cost(const Op& op, const Hardware& hardware) {
+bool over_fabric(const Op& op, const Hardware& hardware) {
+  return op.collective && !op.duration && hardware.peer && op.memory == Tier::kHbm;
+}
+
+OpCost local_cost(const Op& op, const Hardware& hardware) {
   if (op.memory == Tier::kPool) return host_cost(op, hardware);
-  const Bytes bytes = op.hbm_bytes.value_or(Bytes(0));
-  if (!op.duration) {
-    const Seconds compute = op.flops.value_or(Flops(0)) / hardware.compute;
-    return {compute, bytes, hardware.hbm_bandwidth, std::max(compute, bytes / hardware.hbm_bandwidth)};
-  }
-  if (op.duration->value <= 0 || bytes == Bytes(0))
-    return {*op.duration, Bytes(0), hardware.hbm_bandwidth, *op.duration};
-  // The duration is its time alone: more demand than HBM could serve in it is clamped.
-  const BytesPerSecond demand(static_cast<double>(bytes.value) / op.duration->value);
-  if (demand <= hardware.hbm_bandwidth) return {*op.duration, bytes, demand, *op.duration};
-  const Bytes served(
-      static_cast<std::int64_t>(std::floor(hardware.hbm_bandwidth.value * op.duration->value)));
-  return {*op.duration, served, hardware.hbm_bandwidth, *op.duration};
+  if (op.duration) return spread(*op.duration, op.hbm_bytes.value_or(Bytes(0)), hardware);
+  const OpCost cost = roofline(op, hardware);
+  if (hardware.launch_overhead.value <= 0 || over_fabric(op, hardware)) return cost;
+  return spread(hardware.launch_overhead + cost.alone, cost.hbm_bytes, hardware);
+}
+
+OpCost op_cost(const Op& op, const Hardware& hardware, int rank) {
+  if (!op.duration && !op.flops && !op.hbm_bytes && !over_fabric(op, hardware))
+    throw InputError(fmt::format("op \"{}\"", op.name),
+                     fmt::format("only a collective on machine \"{}\" without `peer`", hardware.name),
+                     "duration_us, flops or hbm_bytes, or `peer: {near: ...}` in the machine file");
+  OpCost cost = local_cost(op, hardware);
+  if (!over_fabric(op, hardware)) return cost;
+  cost.fabric = collective_alone(*op.collective, hardware, rank, !op.hbm_bytes);
+  cost.compute = std::max(cost.compute, cost.fabric);
+  cost.alone = std::max(cost.alone, cost.fabric);
+  return cost;
 }
 
 }  // namespace hyperoffload

@@ -28,8 +28,8 @@ void Ledger::give(Bytes bytes) {
   if (bytes.value > 0) ++gives_;
 }
 
-Memory::Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger& hbm, Ledger& pool)
-    : hbm_(hbm), pool_(pool) {
+Memory::Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger& hbm, Pool& pool, int npu)
+    : hbm_(hbm), pool_(pool), npu_(npu) {
   const std::size_t count = graph.tensors().size();
   cuts.resize(count);
   pieces_.resize(count);
@@ -45,6 +45,41 @@ Memory::Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger&
     if (at.size() == 1) at.push_back(at.front());  // a tensor of 0 bytes is one empty piece
     for (std::size_t i = 0; i + 1 < at.size(); ++i) pieces_[t].push_back({at[i], at[i + 1]});
   }
+  if (pool_.fixed()) return;
+  places_.resize(count);
+  for (std::size_t t = 0; t < count; ++t) places_[t].resize(pieces_[t].size());
+}
+
+void Memory::take_pool(TensorId t, std::size_t piece) {
+  Extents extents = pool_.take(pool_piece(t, pieces(t)[piece]));
+  if (!pool_.fixed()) places_[t.index()][piece] = std::move(extents);
+}
+
+void Memory::give_pool(TensorId t, std::size_t piece) {
+  const PoolPiece what = pool_piece(t, pieces(t)[piece]);
+  pool_.give(what, pool_.fixed() ? pool_.where(what) : places_[t.index()][piece]);
+}
+
+Extents Memory::places(TensorId t, Bytes from, Bytes to) const {
+  Extents all;
+  const auto& list = pieces(t);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].from < from || list[i].to > to) continue;
+    Extents part = pool_.fixed() ? pool_.where(pool_piece(t, list[i])) : places_[t.index()][i];
+    if (all.empty()) {
+      all = std::move(part);
+      continue;
+    }
+    for (const Extent& e : part) {
+      const auto same =
+          std::find_if(all.begin(), all.end(), [&](const Extent& other) { return other.bin == e.bin; });
+      if (same == all.end())
+        all.push_back(e);
+      else
+        same->bytes += e.bytes;
+    }
+  }
+  return all;
 }
 
 bool Memory::resident(TensorId t) const {
@@ -85,12 +120,13 @@ Bytes Memory::unallocated_pool_bytes(TensorId t) const {
 
 void Memory::place(TensorId t, Tier tier) {
   alive_[t.index()] = 1;
-  for (Piece& p : pieces(t)) {
+  for (std::size_t i = 0; i < pieces(t).size(); ++i) {
+    Piece& p = pieces(t)[i];
     if (tier == Tier::kHbm) {
       hbm_.take(p.bytes());
       p.hbm = HbmState::kResident;
     } else {
-      pool_.take(p.bytes());
+      take_pool(t, i);
       p.pool = PoolState::kValid;
     }
   }
@@ -109,19 +145,26 @@ void Memory::write_in_hbm(TensorId t) {
 
 void Memory::write_in_pool(TensorId t) {
   alive_[t.index()] = 1;
-  for (Piece& p : pieces(t)) {
+  for (std::size_t i = 0; i < pieces(t).size(); ++i) {
+    Piece& p = pieces(t)[i];
     HYPER_CHECK(p.hbm == HbmState::kAbsent, "a write in the pool while bytes are in HBM");
-    if (p.pool == PoolState::kNone) pool_.take(p.bytes());
+    if (p.pool == PoolState::kNone) take_pool(t, i);
     p.pool = PoolState::kValid;
   }
 }
 
-Bytes Memory::transfer_take(TensorId t, Bytes from, Bytes to, bool to_hbm) const {
+Bytes Memory::absent_bytes(TensorId t, Bytes from, Bytes to) const {
   Bytes sum;
   for_range(pieces(t), from, to, [&](const Piece& p) {
-    if (to_hbm ? p.hbm == HbmState::kAbsent : p.pool == PoolState::kNone) sum += p.bytes();
+    if (p.hbm == HbmState::kAbsent) sum += p.bytes();
   });
   return sum;
+}
+
+void Memory::unallocated(TensorId t, Bytes from, Bytes to, std::vector<PoolPiece>& found) const {
+  for_range(pieces(t), from, to, [&](const Piece& p) {
+    if (p.pool == PoolState::kNone) found.push_back(pool_piece(t, p));
+  });
 }
 
 void Memory::start_transfer(TensorId t, Bytes from, Bytes to, bool to_hbm) {
@@ -134,7 +177,7 @@ void Memory::start_transfer(TensorId t, Bytes from, Bytes to, bool to_hbm) {
       p.hbm = HbmState::kArriving;
     } else {
       HYPER_CHECK(p.hbm == HbmState::kResident, "storing what is not resident");
-      if (p.pool == PoolState::kNone) pool_.take(p.bytes());
+      if (p.pool == PoolState::kNone) take_pool(t, static_cast<std::size_t>(&p - pieces(t).data()));
       p.pool = PoolState::kLeaving;
     }
   });
@@ -162,9 +205,10 @@ void Memory::detach(TensorId t, Bytes from, Bytes to) {
 void Memory::die(TensorId t) {
   HYPER_CHECK(alive(t) && !in_transfer(t), "a tensor can't die now");
   alive_[t.index()] = 0;
-  for (Piece& p : pieces(t)) {
+  for (std::size_t i = 0; i < pieces(t).size(); ++i) {
+    Piece& p = pieces(t)[i];
     if (p.hbm != HbmState::kAbsent) hbm_.give(p.bytes());
-    if (p.pool != PoolState::kNone) pool_.give(p.bytes());
+    if (p.pool != PoolState::kNone) give_pool(t, i);
     p.hbm = HbmState::kAbsent;
     p.pool = PoolState::kNone;
   }

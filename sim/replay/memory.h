@@ -1,5 +1,6 @@
-// Where every byte is while a replay runs: per tensor and piece, in HBM and in the pool, with two
-// capacity ledgers. Mechanism only: who moves what, and when, is decided elsewhere.
+// Where every byte is while a replay runs: per tensor and piece, in HBM and in the pool, with HBM's ledger
+// and the pool (which places what it is given: sim/machine/placement.h). Mechanism only: who moves what, and
+// when, is decided elsewhere.
 //
 // A tensor is cut once into pieces at the byte offsets that transfers may use; piece ids of one tensor
 // are contiguous. All queries are O(pieces of the tensor).
@@ -8,11 +9,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/machine/placement.h"
 #include "sim/model/graph.h"
 
 namespace hyperoffload {
 
-// Bytes taken in one tier. Capacity is hard.
+// Bytes taken in HBM. Capacity is hard.
 class Ledger {
  public:
   explicit Ledger(Bytes capacity) : capacity_(capacity) {}
@@ -42,7 +44,7 @@ struct Piece {
 class Memory {
  public:
   // `cuts[t]`: further byte offsets at which tensor t is cut (any order); empty vector: none anywhere.
-  Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger& hbm, Ledger& pool);
+  Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger& hbm, Pool& pool, int npu);
 
   // State of a tensor.
   bool alive(TensorId t) const { return alive_[t.index()]; }
@@ -51,6 +53,11 @@ class Memory {
   Bytes absent_bytes(TensorId t) const;  // neither resident nor arriving
   Bytes hbm_bytes(TensorId t) const;     // taken in HBM
   Bytes unallocated_pool_bytes(TensorId t) const;
+  // Pool allocations that a store of [from, to), or a write in the pool, would still have to make.
+  void unallocated(TensorId t, Bytes from, Bytes to, std::vector<PoolPiece>& pieces) const;
+  PoolPiece workspace_in_pool(Bytes bytes) const { return {npu_, TensorId::none(), Bytes(0), bytes}; }
+  // Where the bytes [from, to) lie in the pool.
+  Extents places(TensorId t, Bytes from, Bytes to) const;
   bool any_in_hbm(TensorId t) const;
   bool in_transfer(TensorId t) const { return transfers_[t.index()] > 0; }
   bool storing(TensorId t) const { return stores_[t.index()] > 0; }
@@ -66,20 +73,26 @@ class Memory {
   void detach(TensorId t, Bytes from, Bytes to);
   void die(TensorId t);
 
-  // Bytes of [from, to) that a transfer would still have to take in the tier it fills.
-  Bytes transfer_take(TensorId t, Bytes from, Bytes to, bool to_hbm) const;
+  // HBM bytes that a prefetch of [from, to) would have to take.
+  Bytes absent_bytes(TensorId t, Bytes from, Bytes to) const;
 
   Ledger& hbm() { return hbm_; }
-  Ledger& pool() { return pool_; }
+  Pool& pool() { return pool_; }
   const Ledger& hbm() const { return hbm_; }
-  const Ledger& pool() const { return pool_; }
+  const Pool& pool() const { return pool_; }
 
  private:
+  PoolPiece pool_piece(TensorId t, const Piece& p) const { return {npu_, t, p.from, p.bytes()}; }
+  void take_pool(TensorId t, std::size_t piece);
+  void give_pool(TensorId t, std::size_t piece);
+
   std::vector<std::vector<Piece>> pieces_;
   std::vector<char> alive_;
   std::vector<int> transfers_, stores_;
+  std::vector<std::vector<Extents>> places_;  // by tensor and piece, where the pool doesn't fix them
   Ledger& hbm_;
-  Ledger& pool_;
+  Pool& pool_;
+  const int npu_;
 };
 
 }  // namespace hyperoffload

@@ -21,23 +21,27 @@ void for_each_access(const Op& op, Visit visit) {
 
 }  // namespace
 
-NpuReplay::NpuReplay(int index, const Graph& graph, const Hardware& hardware,
-                     const std::vector<OpCost>& costs, std::unique_ptr<Policy> policy,
-                     const ReplayOptions& options, Machine& machine, Ledger& pool)
+NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
+                     std::unique_ptr<Policy> policy, const ReplayOptions& options, Machine& machine,
+                     Pool& pool)
     : index_(index),
-      graph_(graph),
-      costs_(costs),
+      graph_(*work.graph),
+      costs_(work.costs),
       options_(options),
+      one_transfer_engine_(hardware.transfer_engines == 1),
+      weigh_demand_(hardware.priority.demand != hardware.priority.prefetch),
       policy_(std::move(policy)),
       machine_(machine),
       hbm_(options.everything_in_place ? Bytes::max() : hardware.hbm_usable()),
-      memory_(graph, policy_->cuts(graph), hbm_, pool),
-      view_{graph, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, true, Bytes(0)} {
+      memory_(graph_, policy_->cuts(graph_), hbm_, pool, index),
+      view_{graph_, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, true, Bytes(0)} {
+  const Graph& graph = graph_;
   const std::size_t engines = engine_count();
   view_.ops_done.assign(engines, 0);
   view_.running.assign(engines, OpId::none());
   heads_.resize(engines);
   open_record_.assign(engines, 0);
+  workspace_.resize(engines);
   op_slots_.resize(engines);
   for (std::size_t e = 0; e < engines; ++e) {
     op_slots_[e].owner = this;
@@ -58,6 +62,12 @@ NpuReplay::NpuReplay(int index, const Graph& graph, const Hardware& hardware,
     }
 }
 
+bool NpuReplay::fits_in_pool(TensorId t) {
+  pool_pieces_.clear();
+  memory_.unallocated(t, Bytes(0), graph_.tensor(t).bytes, pool_pieces_);
+  return memory_.pool().fits(pool_pieces_);
+}
+
 void NpuReplay::place_initial() {
   std::vector<char> in_pool(graph_.tensors().size(), 0);
   if (!options_.everything_in_place) {
@@ -69,13 +79,14 @@ void NpuReplay::place_initial() {
     if (!graph_.tensors()[t].persistent) continue;
     const Tier tier = in_pool[t] ? Tier::kPool : Tier::kHbm;
     const Bytes bytes = graph_.tensors()[t].bytes;
-    const Ledger& ledger = tier == Tier::kHbm ? memory_.hbm() : memory_.pool();
-    if (!ledger.fits(bytes))
+    if (tier == Tier::kHbm ? !hbm_.fits(bytes) : !fits_in_pool(TensorId(t)))
       throw InfeasibleError(fmt::format(
-          "the start does not fit: {} is short of {} B for \"{}\" ({} B of {} B taken); largest residents: "
-          "{}",
-          tier == Tier::kHbm ? "HBM" : "the pool", (bytes - (ledger.capacity() - ledger.used())).value,
-          graph_.tensors()[t].name, ledger.used().value, ledger.capacity().value,
+          "the start does not fit: {} for \"{}\" ({} B of {} B taken); largest residents: {}",
+          tier == Tier::kHbm
+              ? fmt::format("HBM is short of {} B", (bytes - (hbm_.capacity() - hbm_.used())).value)
+              : memory_.pool().shortage({index_, TensorId(t), Bytes(0), bytes}),
+          graph_.tensors()[t].name, (tier == Tier::kHbm ? hbm_.used() : memory_.pool().used()).value,
+          (tier == Tier::kHbm ? hbm_.capacity() : memory_.pool().capacity()).value,
           largest_residents(graph_, memory_, tier)));
     memory_.place(TensorId(t), tier);
   }
@@ -170,13 +181,13 @@ bool NpuReplay::try_start(EngineId engine) {
     const bool here = accesses_in_place(id, head.missing);
     if (!policy_->op_may_start(id, view_) || !here) {
       head.resident = Seconds(-1);
+      if (weigh_demand_) demand_for(op);
       policy_->op_blocked(id);
       return false;
     }
   }
   if (head.resident.value < 0) head.resident = view_.now;
-  Ledger& ledger = op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool();
-  if (!ledger.fits(room_needed(op))) {
+  if (!room_is_there(op)) {
     if (op.memory == Tier::kPool) waits_for_pool_ = true;
     policy_->op_blocked(id);
     return false;
@@ -214,10 +225,46 @@ Bytes NpuReplay::room_needed(const Op& op) const {
   return need;
 }
 
+bool NpuReplay::room_is_there(const Op& op) {
+  if (op.memory == Tier::kHbm) return hbm_.fits(room_needed(op));
+  pool_pieces_.clear();
+  if (op.workspace > Bytes(0)) pool_pieces_.push_back(memory_.workspace_in_pool(op.workspace));
+  for (TensorId t : op.writes)
+    if (!options_.everything_in_place || !memory_.alive(t))
+      memory_.unallocated(t, Bytes(0), graph_.tensor(t).bytes, pool_pieces_);
+  return memory_.pool().fits(pool_pieces_);
+}
+
+// An op waits for these tensors: what moves them now is demand.
+void NpuReplay::demand_for(const Op& op) {
+  for (Direction direction : {Direction::kPoolToHbm, Direction::kHbmToPool}) {
+    if (!view_.busy[static_cast<int>(direction)]) continue;
+    const TensorId moving = copy_slots_[static_cast<int>(direction)].move.tensor;
+    for_each_access(op, [&](TensorId t, bool, bool) {
+      if (t == moving) machine_.copy_is_demand(index_, direction);
+    });
+  }
+}
+
+// Whether an op that is ready waits for the tensor.
+bool NpuReplay::awaited(TensorId tensor) const {
+  for (std::size_t e = 0; e < engine_count(); ++e) {
+    if (!view_.running[e].is_none() || heads_[e].ready.value < 0) continue;
+    bool found = false;
+    for_each_access(graph_.op(graph_.engine_ops(EngineId(e))[static_cast<std::size_t>(view_.ops_done[e])]),
+                    [&](TensorId t, bool, bool) { found |= t == tensor; });
+    if (found) return true;
+  }
+  return false;
+}
+
 void NpuReplay::begin_op(EngineId engine, OpId id) {
   const Op& op = graph_.op(id);
   const OpCost& cost = costs_[id.index()];
-  (op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool()).take(op.workspace);
+  if (op.memory == Tier::kHbm)
+    hbm_.take(op.workspace);
+  else if (op.workspace > Bytes(0))
+    workspace_[engine.index()] = memory_.pool().take(memory_.workspace_in_pool(op.workspace));
   for (TensorId t : op.writes) {
     if (options_.everything_in_place && memory_.alive(t)) continue;
     if (!memory_.alive(t)) is_born(t);
@@ -239,8 +286,8 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   open_record_[engine.index()] = record_.ops.size();
   record_.ops.push_back(record);
   policy_->op_started(id, view_);
-  if (cost.alone.value > 0)
-    machine_.run_op(index_, engine, cost, op_slots_[engine.index()]);
+  if (machine_.takes_time(index_, id))
+    machine_.run_op(index_, id, engine, op_slots_[engine.index()]);
   else
     end_op(engine);
 }
@@ -254,7 +301,10 @@ void NpuReplay::end_op(EngineId engine) {
   --ops_left_;
   dirty_ = true;
   record_.ops[open_record_[engine.index()]].end = view_.now;
-  (op.memory == Tier::kHbm ? memory_.hbm() : memory_.pool()).give(op.workspace);
+  if (op.memory == Tier::kHbm)
+    hbm_.give(op.workspace);
+  else if (op.workspace > Bytes(0))
+    memory_.pool().give(memory_.workspace_in_pool(op.workspace), workspace_[engine.index()]);
   for_each_access(op, [&](TensorId t, bool, bool) { access_over(t); });
   policy_->op_ended(id, view_);
 }
@@ -289,27 +339,37 @@ bool NpuReplay::detach_all(bool ops_had_their_turn) {
 }
 
 bool NpuReplay::start_transfers() {
-  bool again = false;
-  for (Direction direction : {Direction::kPoolToHbm, Direction::kHbmToPool}) {
-    const int d = static_cast<int>(direction);
-    if (view_.busy[d]) continue;
-    const auto move = policy_->next_transfer(direction, view_);
-    if (!move) {
-      queued_[d] = Seconds(-1);
-      continue;
-    }
-    if (queued_[d].value < 0) queued_[d] = view_.now;
-    const bool to_hbm = direction == Direction::kPoolToHbm;
-    const Bytes take = memory_.transfer_take(move->tensor, move->from, move->to, to_hbm);
-    const Ledger& ledger = to_hbm ? memory_.hbm() : memory_.pool();
-    if (!ledger.fits(take)) {
-      if (!to_hbm) waits_for_pool_ = true;
-      continue;
-    }
-    begin_copy(direction, *move, std::exchange(queued_[d], Seconds(-1)));
-    again |= !view_.busy[d];
+  Direction order[] = {Direction::kPoolToHbm, Direction::kHbmToPool};
+  // One engine for both serves who came to the head of its queue first.
+  if (one_transfer_engine_ && queued_[1].value >= 0 && (queued_[0].value < 0 || queued_[1] < queued_[0]))
+    std::swap(order[0], order[1]);
+  const bool first = start_transfer(order[0]);
+  return start_transfer(order[1]) || first;
+}
+
+// True: a transfer of no duration has come and gone.
+bool NpuReplay::start_transfer(Direction direction) {
+  const int d = static_cast<int>(direction);
+  if (view_.busy[d]) return false;
+  const auto move = policy_->next_transfer(direction, view_);
+  if (!move) {
+    queued_[d] = Seconds(-1);
+    return false;
   }
-  return again;
+  if (queued_[d].value < 0) queued_[d] = view_.now;
+  if (one_transfer_engine_ && view_.busy[1 - d]) return false;
+  if (direction == Direction::kPoolToHbm) {
+    if (!hbm_.fits(memory_.absent_bytes(move->tensor, move->from, move->to))) return false;
+  } else {
+    pool_pieces_.clear();
+    memory_.unallocated(move->tensor, move->from, move->to, pool_pieces_);
+    if (!memory_.pool().fits(pool_pieces_)) {
+      waits_for_pool_ = true;
+      return false;
+    }
+  }
+  begin_copy(direction, *move, std::exchange(queued_[d], Seconds(-1)));
+  return !view_.busy[d];
 }
 
 void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued) {
@@ -322,9 +382,9 @@ void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued
                           TransferRecord{direction, move.iteration, move.tensor, move.from, move.to, queued,
                                          view_.now, view_.now, Seconds(-1), move.action});
   policy_->transfer_started(direction, move, view_);
-  const Bytes bytes = move.to - move.from;
-  if (machine_.copy_alone(direction, bytes).value > 0)
-    machine_.copy(index_, direction, bytes, slot.flowing, slot);
+  if (machine_.copy_takes_time(direction, move.to - move.from))
+    machine_.copy(index_, direction, memory_.places(move.tensor, move.from, move.to),
+                  weigh_demand_ && awaited(move.tensor), slot.flowing, slot);
   else
     end_copy(direction);
 }
@@ -375,27 +435,32 @@ std::string NpuReplay::waiting_for() const {
   if (!view_.inputs_taken)
     add(fmt::format("the inputs of iteration {} wait for {} B of HBM, {} B are free", view_.iteration,
                     view_.input_bytes.value, (hbm_.capacity() - hbm_.used()).value));
+  for (std::size_t e = 0; e < engine_count(); ++e)
+    if (const std::string ranks = machine_.waits_for_ranks(index_, EngineId(e)); !ranks.empty())
+      add(fmt::format("collective \"{}\" waits for rank {}", graph_.op(view_.running[e]).name, ranks));
   for (std::size_t e = 0; view_.inputs_taken && e < engine_count(); ++e) {
     const auto& queue = graph_.engine_ops(EngineId(e));
     if (!view_.running[e].is_none() || view_.ops_done[e] >= static_cast<int>(queue.size())) continue;
     const OpId id = queue[static_cast<std::size_t>(view_.ops_done[e])];
     const Op& op = graph_.op(id);
     TensorId missing;
-    const Bytes capacity = (op.memory == Tier::kHbm ? hbm_ : memory_.pool()).capacity();
+    const bool in_hbm = op.memory == Tier::kHbm;
+    const Bytes capacity = in_hbm ? hbm_.capacity() : memory_.pool().capacity();
     if (heads_[e].ready.value < 0) {
       add(fmt::format("op \"{}\" waits for ops of other engines", op.name));
     } else if (const Bytes all = working_set(op); all > capacity) {
-      add(fmt::format("op \"{}\" is short of {} B of {}: its tensors and workspace take {} B, {} B are there", op.name,
-                      (all - capacity).value, op.memory == Tier::kHbm ? "HBM" : "the pool", all.value, capacity.value));
+      add(fmt::format("op \"{}\" is short of {} B of {}: its tensors and workspace take {} B, {} B are there",
+                      op.name, (all - capacity).value, in_hbm ? "HBM" : "the pool", all.value,
+                      capacity.value));
     } else if (!accesses_in_place(id, missing)) {
-      add(fmt::format("op \"{}\" waits for \"{}\" ({} B; {} B of HBM are free)", op.name, graph_.tensor(missing).name,
-                      graph_.tensor(missing).bytes.value, (hbm_.capacity() - hbm_.used()).value));
+      add(fmt::format("op \"{}\" waits for \"{}\" ({} B; {} B of HBM are free)", op.name,
+                      graph_.tensor(missing).name, graph_.tensor(missing).bytes.value,
+                      (hbm_.capacity() - hbm_.used()).value));
     } else {
-      const Ledger& ledger = op.memory == Tier::kHbm ? hbm_ : memory_.pool();
-      const Bytes free = ledger.capacity() - ledger.used();
+      const Bytes free = capacity - (in_hbm ? hbm_.used() : memory_.pool().used());
       add(fmt::format("op \"{}\" is short of {} B of {} (needs {} B, {} B are free)", op.name,
-                      (room_needed(op) - free).value, op.memory == Tier::kHbm ? "HBM" : "pool",
-                      room_needed(op).value, free.value));
+                      (room_needed(op) - free).value, in_hbm ? "HBM" : "pool", room_needed(op).value,
+                      free.value));
     }
   }
   return fmt::format("{}; largest residents of HBM: {}", text,

@@ -17,8 +17,8 @@ namespace hyperoffload {
 
 class NpuReplay {
  public:
-  NpuReplay(int index, const Graph& graph, const Hardware& hardware, const std::vector<OpCost>& costs,
-            std::unique_ptr<Policy> policy, const ReplayOptions& options, Machine& machine, Ledger& pool);
+  NpuReplay(int index, const RankWork& work, const Hardware& hardware, std::unique_ptr<Policy> policy,
+            const ReplayOptions& options, Machine& machine, Pool& pool);
 
   void place_initial();  // InfeasibleError if it doesn't fit
   void settle();         // frees, then takes, until nothing changes at this instant
@@ -57,6 +57,7 @@ class NpuReplay {
   bool try_start(EngineId engine);
   bool accesses_in_place(OpId op, TensorId& missing) const;
   Bytes room_needed(const Op& op) const;
+  bool room_is_there(const Op& op);
   Bytes working_set(const Op& op) const;
   void begin_op(EngineId engine, OpId op);
   void end_op(EngineId engine);
@@ -65,6 +66,10 @@ class NpuReplay {
   void die_if_over(TensorId t);
   bool detach_all(bool ops_had_their_turn);
   bool start_transfers();
+  bool start_transfer(Direction direction);
+  void demand_for(const Op& op);
+  bool awaited(TensorId tensor) const;
+  bool fits_in_pool(TensorId t);
   void begin_copy(Direction direction, const Move& move, Seconds queued);
   std::pair<std::int64_t, TransferRecord>& open_transfer(Direction direction);
   void copy_flows(Direction direction);
@@ -76,6 +81,7 @@ class NpuReplay {
   const Graph& graph_;
   const std::vector<OpCost>& costs_;
   const ReplayOptions& options_;
+  const bool one_transfer_engine_, weigh_demand_;
   std::unique_ptr<Policy> policy_;
   Machine& machine_;
   Ledger hbm_;
@@ -87,6 +93,8 @@ class NpuReplay {
   std::vector<Head> heads_;
   std::vector<std::size_t> open_record_;     // per engine: index of the running op's record
   std::vector<EngineId> engine_order_;       // scratch: engines by their next op
+  std::vector<PoolPiece> pool_pieces_;       // scratch
+  std::vector<Extents> workspace_;           // per engine: of a running op in the pool
   std::vector<int> accesses_left_;           // per tensor that dies: of the iteration it was born in
   std::vector<int> born_in_;                 // per tensor that dies: that iteration
   std::vector<std::int64_t> last_transfer_;  // per tensor: absolute index of its last transfer

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <utility>
@@ -15,32 +16,61 @@ namespace hyperoffload {
 namespace {
 
 // An upper estimate of the simulated time: everything one after another, each access a copy both ways.
-Seconds horizon_of(const Graph& graph, const Hardware& hardware, const std::vector<OpCost>& costs,
-                   int iterations) {
+Seconds horizon_of(const RankWork& work, const Hardware& hardware, int iterations) {
+  const LinkDirection read = fair_link(hardware, true), write = fair_link(hardware, false);
+  const Graph& graph = *work.graph;
   Seconds once;
-  for (std::size_t i = 0; i < costs.size(); ++i) {
-    once += costs[i].alone + costs[i].hbm_bytes / hardware.hbm_bandwidth;
+  for (std::size_t i = 0; i < work.costs.size(); ++i) {
+    once += work.costs[i].alone + work.costs[i].hbm_bytes / hardware.hbm_bandwidth;
     for (const auto* list : {&graph.ops()[i].reads, &graph.ops()[i].writes})
       for (TensorId t : *list)
-        once += hardware.link_read.latency + hardware.link_write.latency +
-                graph.tensor(t).bytes / hardware.link_read.bandwidth +
-                graph.tensor(t).bytes / hardware.link_write.bandwidth;
+        once += read.latency + write.latency + graph.tensor(t).bytes / read.bandwidth +
+                graph.tensor(t).bytes / write.bandwidth;
   }
   return once * (static_cast<double>(iterations) * hardware.npu_count);
+}
+
+RankWork work_of(const Graph& graph, const Hardware& hardware, int rank) {
+  RankWork work;
+  work.graph = &graph;
+  work.costs.reserve(graph.ops().size());
+  work.local.reserve(graph.ops().size());
+  for (const Op& op : graph.ops()) {
+    work.costs.push_back(op_cost(op, hardware, rank));
+    work.local.push_back(local_cost(op, hardware));
+  }
+  work.hbm = hbm_use(graph, work.local, hardware);
+  return work;
+}
+
+std::vector<RankWork> works_of(const std::vector<const Graph*>& graphs, const Hardware& hardware) {
+  std::vector<RankWork> works;
+  for (std::size_t n = 0; n < graphs.size(); ++n)
+    works.push_back(work_of(*graphs[n], hardware, static_cast<int>(n)));
+  return works;
+}
+
+Seconds horizon_of(const std::vector<RankWork>& works, const Hardware& hardware, int iterations) {
+  Seconds longest;
+  for (const RankWork& work : works) longest = std::max(longest, horizon_of(work, hardware, iterations));
+  return longest;
 }
 
 // All NPUs on one machine, sharing the pool.
 class World {
  public:
-  World(const Graph& graph, const Hardware& hardware, const PolicyFactory& make_policy,
-        const ReplayOptions& options)
+  // `graphs`: one for all NPUs, or one each.
+  World(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+        const RankPolicyFactory& make_policy, const ReplayOptions& options)
       : options_(options),
-        costs_(costs_of(graph, hardware)),
-        pool_(options.everything_in_place ? Bytes::max() : hardware.pool_capacity),
-        machine_(hardware, graph.engines(), horizon_of(graph, hardware, costs_, options.iterations)) {
+        works_(works_of(graphs, hardware)),
+        pool_(hardware, options.shortcuts, options.everything_in_place),
+        machine_(hardware, pool_.bins(), works_, horizon_of(works_, hardware, options.iterations),
+                 options.shortcuts) {
     for (int n = 0; n < hardware.npu_count; ++n)
-      npus_.push_back(
-          std::make_unique<NpuReplay>(n, graph, hardware, costs_, make_policy(), options_, machine_, pool_));
+      npus_.push_back(std::make_unique<NpuReplay>(n,
+                                                  works_[works_.size() > 1 ? static_cast<std::size_t>(n) : 0],
+                                                  hardware, make_policy(n), options_, machine_, pool_));
   }
 
   RunRecord run() {
@@ -53,18 +83,12 @@ class World {
     record.iterations = options_.iterations;
     record.full = options_.full_record;
     record.pool_peak = pool_.peak();
+    record.pool_requested_peak = pool_.requested_peak();
     for (auto& npu : npus_) record.npus.push_back(npu->take_record());
     return record;
   }
 
  private:
-  static std::vector<OpCost> costs_of(const Graph& graph, const Hardware& hardware) {
-    std::vector<OpCost> costs;
-    costs.reserve(graph.ops().size());
-    for (const Op& op : graph.ops()) costs.push_back(op_cost(op, hardware));
-    return costs;
-  }
-
   // All that can be done now, NPUs in order; pool bytes given back wake those that wait for them.
   void settle() {
     for (bool again = true; again;) {
@@ -88,8 +112,8 @@ class World {
   }
 
   ReplayOptions options_;
-  std::vector<OpCost> costs_;
-  Ledger pool_;
+  std::vector<RankWork> works_;
+  Pool pool_;
   std::uint64_t pool_gives_ = 0;
   Machine machine_;
   std::vector<std::unique_ptr<NpuReplay>> npus_;
@@ -117,6 +141,7 @@ void get(const std::string& in, std::size_t& at, std::vector<T>& values) {
 std::string pack(const RunRecord& record) {
   std::string out;
   put(out, std::vector<std::int64_t>{record.iterations, record.full, record.pool_peak.value,
+                                     record.pool_requested_peak.value,
                                      static_cast<std::int64_t>(record.npus.size())});
   for (const NpuRecord& npu : record.npus) {
     put(out, npu.ops);
@@ -138,7 +163,8 @@ RunRecord unpack(const std::string& in) {
   record.iterations = static_cast<int>(head[0]);
   record.full = head[1] != 0;
   record.pool_peak = Bytes(head[2]);
-  record.npus.resize(static_cast<std::size_t>(head[3]));
+  record.pool_requested_peak = Bytes(head[3]);
+  record.npus.resize(static_cast<std::size_t>(head[4]));
   for (NpuRecord& npu : record.npus) {
     std::vector<Bytes> peak;
     get(in, at, npu.ops);
@@ -158,7 +184,14 @@ RunRecord unpack(const std::string& in) {
 
 RunRecord replay(const Graph& graph, const Hardware& hardware, const PolicyFactory& make_policy,
                  const ReplayOptions& options) {
-  return unpack(run_isolated([&] { return pack(World(graph, hardware, make_policy, options).run()); }));
+  const RankPolicyFactory each = [&](int) { return make_policy(); };
+  return unpack(run_isolated([&] { return pack(World({&graph}, hardware, each, options).run()); }));
+}
+
+RunRecord replay_ranks(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+                       const RankPolicyFactory& make_policy, const ReplayOptions& options) {
+  HYPER_CHECK(graphs.size() == static_cast<std::size_t>(hardware.npu_count), "a trace for each NPU");
+  return unpack(run_isolated([&] { return pack(World(graphs, hardware, make_policy, options).run()); }));
 }
 
 }  // namespace hyperoffload

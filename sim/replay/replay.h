@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
@@ -20,11 +21,17 @@ struct ReplayOptions {
   int iterations = 1;
   bool full_record = false;          // keep ops, transfers and memory of all iterations (timeline)
   bool everything_in_place = false;  // the ideal run: all tensors where needed, no capacity, no transfers
+  bool shortcuts = true;             // false: no exact shortcuts, every flow and socket on its own (tests)
 };
 
 using PolicyFactory = std::function<std::unique_ptr<Policy>()>;  // called once an NPU
 
 RunRecord replay(const Graph& graph, const Hardware& hardware, const PolicyFactory& make_policy,
                  const ReplayOptions& options);
+
+// Each NPU its own trace: *graphs[n] is replayed by NPU n; as many as take part, some may be the same.
+using RankPolicyFactory = std::function<std::unique_ptr<Policy>(int npu)>;
+RunRecord replay_ranks(const std::vector<const Graph*>& graphs, const Hardware& hardware,
+                       const RankPolicyFactory& make_policy, const ReplayOptions& options);
 
 }  // namespace hyperoffload

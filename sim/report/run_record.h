@@ -60,7 +60,8 @@ struct RunRecord {
   int iterations = 1;
   bool full = false;             // ops, transfers and memory of all iterations are kept
   std::vector<NpuRecord> npus;
-  Bytes pool_peak;               // of the whole pool, before the last op's end
+  Bytes pool_peak;               // of the whole pool, before the last op's end; as allocated
+  Bytes pool_requested_peak;     // the same before allocations are rounded up
 };
 
 }  // namespace hyperoffload
