@@ -1,0 +1,94 @@
+#include "sim/import/import.h"
+
+#include <fmt/format.h>
+
+#include "sim/import/activation_trace.h"
+#include "sim/import/g10.h"
+#include "sim/model/error.h"
+#include "sim/model/nearest_name.h"
+
+namespace hyperoffload {
+namespace {
+
+using Importer = ImportResult (*)(const std::vector<std::string>&, const ImportOptions&);
+
+struct KnownFormat {
+  ImportFormat format;
+  std::size_t least_files, most_files;
+  Importer import;
+};
+
+const std::vector<KnownFormat>& known_formats() {
+  static const std::vector<KnownFormat> kFormats = {
+      {{"g10", "NET TIMES [WORKSPACES], or kernels.config",
+        "nets of G10 with its kernel times, or its expanded form"},
+       1,
+       3,
+       import_g10},
+      {{"activation-trace", "TRACE.json", "hyper-parallel's ActivationTrace"}, 1, 1, import_activation_trace},
+  };
+  return kFormats;
+}
+
+const KnownFormat& find_format(const std::string& name) {
+  std::vector<std::string> names;
+  for (const KnownFormat& known : known_formats()) {
+    if (known.format.name == name) return known;
+    names.push_back(known.format.name);
+  }
+  throw InputError("--format", in_quotes(name), one_of(name, names));
+}
+
+void check_options(const std::string& format, const ImportOptions& options) {
+  for (const ImportOption& option : import_options()) {
+    if (!(options.*option.value)) continue;
+    bool has = false;
+    std::string list;
+    for (const std::string& name : option.formats) {
+      has |= name == format;
+      list += (list.empty() ? "" : ", ") + name;
+    }
+    if (!has)
+      throw InputError("--" + option.name, "the format " + format, "a format that has this option: " + list);
+  }
+}
+
+}  // namespace
+
+const std::vector<ImportFormat>& import_formats() {
+  static const std::vector<ImportFormat> kFormats = [] {
+    std::vector<ImportFormat> formats;
+    for (const KnownFormat& known : known_formats()) formats.push_back(known.format);
+    return formats;
+  }();
+  return kFormats;
+}
+
+const std::vector<ImportOption>& import_options() {
+  static const std::vector<ImportOption> kOptions = {
+      {"batch", "batch size, where the files leave it open", &ImportOptions::batch, {"g10"}},
+      {"global",
+       "what a \"global\" tensor is: other (persistent, default), weight or activation",
+       &ImportOptions::global,
+       {"g10"}},
+      {"border",
+       "id below which the tensors of a net of operators are global",
+       &ImportOptions::border,
+       {"g10"}},
+      {"pixels", "height and width of a net's images", &ImportOptions::pixels, {"g10"}},
+  };
+  return kOptions;
+}
+
+ImportResult import_trace(const std::string& format, const std::vector<std::string>& files,
+                          const ImportOptions& options) {
+  const KnownFormat& known = find_format(format);
+  check_options(format, options);
+  if (files.size() < known.least_files || files.size() > known.most_files)
+    throw InputError("--format " + format,
+                     fmt::format("{} {}", files.size(), files.size() == 1 ? "file" : "files"),
+                     known.format.files);
+  return known.import(files, options);
+}
+
+}  // namespace hyperoffload
