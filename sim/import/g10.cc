@@ -171,10 +171,8 @@ G10Program read_program(const std::vector<std::string>& files, const ImportOptio
 
 TensorKind global_kind(const ImportOptions& options) {
   if (!options.global || *options.global == "other") return TensorKind::kOther;
-  if (*options.global == "weight") return TensorKind::kWeight;
-  if (*options.global == "activation") return TensorKind::kActivation;
-  throw InputError("--global", in_quotes(*options.global),
-                   one_of(*options.global, {"activation", "other", "weight"}));
+  const std::string word = one_word(*options.global, "--global", {"activation", "other", "weight"});
+  return word == "weight" ? TensorKind::kWeight : TensorKind::kActivation;
 }
 
 // "Forward", "Backward" and "Apply_Grad" in the kernel's name.

@@ -4,6 +4,7 @@
 
 #include "sim/import/activation_trace.h"
 #include "sim/import/g10.h"
+#include "sim/import/kineto.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -25,6 +26,11 @@ const std::vector<KnownFormat>& known_formats() {
        1,
        3,
        import_g10},
+      {{"kineto", "TRACE.json [EXECUTION_TRACE.json]",
+        "PyTorch profiler traces; the execution trace gives tensors"},
+       1,
+       2,
+       import_kineto},
       {{"activation-trace", "TRACE.json", "hyper-parallel's ActivationTrace"}, 1, 1, import_activation_trace},
   };
   return kFormats;
@@ -76,6 +82,31 @@ const std::vector<ImportOption>& import_options() {
        &ImportOptions::border,
        {"g10"}},
       {"pixels", "height and width of a net's images", &ImportOptions::pixels, {"g10"}},
+      {"dependencies",
+       "observed: an op waits for the last op of each other stream that had ended when it started",
+       &ImportOptions::dependencies,
+       {"kineto"}},
+      {"gaps",
+       "keep: idle ops stand for the time in which a stream was idle",
+       &ImportOptions::gaps,
+       {"kineto"}},
+      {"overlaps",
+       "clip: an op ends where the next one of its stream starts",
+       &ImportOptions::overlaps,
+       {"kineto"}},
+      {"category",
+       "further categories of events that become ops, with commas between",
+       &ImportOptions::category,
+       {"kineto"}},
+      {"device", "the one device whose events are wanted", &ImportOptions::device, {"kineto"}},
+      {"tensors",
+       "memory: tensors from memory events, placed by launches",
+       &ImportOptions::tensors,
+       {"kineto"}},
+      {"link",
+       "bandwidth of the host link: copies that are faster are told (default 64GB/s)",
+       &ImportOptions::link,
+       {"kineto"}},
   };
   return kOptions;
 }

@@ -22,6 +22,12 @@ struct ImportOptions {
   std::optional<std::string> global;  // what a "global" tensor is: other (default), weight, activation
   std::optional<std::string> border;  // the id below which a net's tensors are global
   std::optional<std::string> pixels;  // height and width of a net's images
+  // Of timelines (timeline.h): "observed", "keep", "clip".
+  std::optional<std::string> dependencies, gaps, overlaps;
+  std::optional<std::string> category;  // further categories of events that become ops, with commas between
+  std::optional<std::string> device;    // the one device whose events are wanted
+  std::optional<std::string> tensors;   // "memory": tensors from memory events
+  std::optional<std::string> link;      // bandwidth of the host link: copies that are faster are told
 };
 
 struct ImportOption {

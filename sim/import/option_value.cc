@@ -17,4 +17,11 @@ std::int64_t whole_number(std::string_view text, const std::string& where, const
   throw InputError(where, in_quotes(text), fmt::format("{}, a whole number from 0 to {}", what, max));
 }
 
+std::string one_word(const std::string& text, const std::string& where,
+                     const std::vector<std::string>& words) {
+  for (const std::string& word : words)
+    if (text == word) return text;
+  throw InputError(where, in_quotes(text), one_of(text, words));
+}
+
 }  // namespace hyperoffload

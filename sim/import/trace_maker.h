@@ -33,6 +33,9 @@ class TraceMaker {
   TraceMaker(const std::string& format, const std::vector<std::string>& files);
 
   EngineId engine(const std::string& name);
+  const std::string& engine_name(EngineId id) const { return spec_.engines[id.index()]; }
+  void rename_engine(EngineId id, const std::string& name) { spec_.engines[id.index()] = name; }
+  const std::string& source() const { return source_; }  // the first file, for messages
 
   // A new tensor. Its bytes and kind may be changed through tensor_at() until finish().
   TensorId add_tensor(const std::string& name, Bytes bytes, TensorKind kind, bool persistent);
