@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/import/activation_trace.h"
+#include "sim/import/chakra.h"
 #include "sim/import/g10.h"
 #include "sim/import/kineto.h"
 #include "sim/model/error.h"
@@ -31,6 +32,7 @@ const std::vector<KnownFormat>& known_formats() {
        1,
        2,
        import_kineto},
+      {{"chakra", "TRACE.et", "Chakra execution traces of one rank, protobuf or JSON"}, 1, 1, import_chakra},
       {{"activation-trace", "TRACE.json", "hyper-parallel's ActivationTrace"}, 1, 1, import_activation_trace},
   };
   return kFormats;
