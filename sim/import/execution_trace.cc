@@ -89,6 +89,7 @@ void collect_tensors(const JsonValue& value, bool changed, std::vector<TensorUse
   if (elements > 0 && (__builtin_add_overflow(offset, elements, &use.end_bytes) ||
                        __builtin_mul_overflow(use.end_bytes, element, &use.end_bytes) || use.end_bytes < 0))
     use.end_bytes = 0;
+  if (__builtin_mul_overflow(elements, element, &use.bytes) || use.bytes < 0) use.bytes = 0;
   use.on_device = !device.empty() && device != "cpu" && device != "meta";
   use.changed = changed;
   uses.push_back(use);

@@ -19,6 +19,7 @@ namespace hyperoffload {
 
 struct TensorUse {
   std::int64_t storage = 0;
+  std::int64_t bytes = 0;      // of its elements
   std::int64_t end_bytes = 0;  // of its last element, from the storage's begin
   bool on_device = false;
   bool changed = false;  // an input that the operator changes in place

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include "sim/import/activation_trace.h"
+#include "sim/import/ascend.h"
 #include "sim/import/chakra.h"
 #include "sim/import/g10.h"
 #include "sim/import/kineto.h"
+#include "sim/import/llmservingsim.h"
+#include "sim/import/memory_snapshot.h"
+#include "sim/import/memory_timeline.h"
+#include "sim/import/pytorch_et.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -27,13 +32,22 @@ const std::vector<KnownFormat>& known_formats() {
        1,
        3,
        import_g10},
+      {{"activation-trace", "TRACE.json", "hyper-parallel's ActivationTrace"}, 1, 1, import_activation_trace},
       {{"kineto", "TRACE.json [EXECUTION_TRACE.json]",
         "PyTorch profiler traces; the execution trace gives tensors"},
        1,
        2,
        import_kineto},
       {{"chakra", "TRACE.et", "Chakra execution traces of one rank, protobuf or JSON"}, 1, 1, import_chakra},
-      {{"activation-trace", "TRACE.json", "hyper-parallel's ActivationTrace"}, 1, 1, import_activation_trace},
+      {{"pytorch-et", "TRACE.json", "PyTorch execution traces alone"}, 1, 1, import_pytorch_et},
+      {{"memory-snapshot", "SNAPSHOT.pickle", "PyTorch memory snapshots"}, 1, 1, import_memory_snapshot},
+      {{"memory-timeline", "TIMELINE.raw.json", "PyTorch's raw memory timelines"},
+       1,
+       1,
+       import_memory_timeline},
+      {{"ascend", "TIMELINE.json", "timelines of Ascend devices: msprof, torch_npu"}, 1, 1, import_ascend},
+      {{"mindspore", "TIMELINE", "timelines of MindSpore, JSON or text"}, 1, 1, import_ascend},
+      {{"llmservingsim", "TRACE.txt", "LLMServingSim's layer traces"}, 1, 1, import_llmservingsim},
   };
   return kFormats;
 }
@@ -73,6 +87,7 @@ const std::vector<ImportFormat>& import_formats() {
 }
 
 const std::vector<ImportOption>& import_options() {
+  static const std::vector<std::string> timelines = {"kineto", "ascend", "mindspore"};
   static const std::vector<ImportOption> kOptions = {
       {"batch", "batch size, where the files leave it open", &ImportOptions::batch, {"g10"}},
       {"global",
@@ -86,25 +101,27 @@ const std::vector<ImportOption>& import_options() {
       {"pixels", "height and width of a net's images", &ImportOptions::pixels, {"g10"}},
       {"dependencies",
        "observed: an op waits for the last op of each other stream that had ended when it started",
-       &ImportOptions::dependencies,
-       {"kineto"}},
-      {"gaps",
-       "keep: idle ops stand for the time in which a stream was idle",
-       &ImportOptions::gaps,
-       {"kineto"}},
-      {"overlaps",
-       "clip: an op ends where the next one of its stream starts",
-       &ImportOptions::overlaps,
-       {"kineto"}},
+       &ImportOptions::dependencies, timelines},
+      {"gaps", "keep: idle ops stand for the time in which a stream was idle", &ImportOptions::gaps,
+       timelines},
+      {"overlaps", "clip: an op ends where the next one of its stream starts", &ImportOptions::overlaps,
+       timelines},
       {"category",
        "further categories of events that become ops, with commas between",
        &ImportOptions::category,
        {"kineto"}},
-      {"device", "the one device whose events are wanted", &ImportOptions::device, {"kineto"}},
+      {"device",
+       "the one device whose events are wanted",
+       &ImportOptions::device,
+       {"kineto", "memory-snapshot"}},
       {"tensors",
        "memory: tensors from memory events, placed by launches",
        &ImportOptions::tensors,
        {"kineto"}},
+      {"costs",
+       "shapes: HBM bytes (and FLOPs) from the tensors, where the format has no times",
+       &ImportOptions::costs,
+       {"pytorch-et"}},
       {"link",
        "bandwidth of the host link: copies that are faster are told (default 64GB/s)",
        &ImportOptions::link,

@@ -27,7 +27,9 @@ struct ImportOptions {
   std::optional<std::string> category;  // further categories of events that become ops, with commas between
   std::optional<std::string> device;    // the one device whose events are wanted
   std::optional<std::string> tensors;   // "memory": tensors from memory events
-  std::optional<std::string> link;      // bandwidth of the host link: copies that are faster are told
+  std::optional<std::string> costs;  // "shapes": FLOPs and HBM bytes from tensors, where there are no times
+  std::optional<std::string> fold;   // "constants": what is computed from constants alone is one
+  std::optional<std::string> link;   // bandwidth of the host link: copies that are faster are told
 };
 
 struct ImportOption {

@@ -65,6 +65,11 @@ OpId TraceMaker::add_op(Op op) {
   return OpId(spec_.ops.size() - 1);
 }
 
+void TraceMaker::keep_to(OpId id, TensorId tensor) {
+  Op& op = op_at(id);
+  if (std::find(op.writes.begin(), op.writes.end(), tensor) == op.writes.end()) op.reads.push_back(tensor);
+}
+
 void TraceMaker::mark_inputs() {
   std::vector<bool> written(spec_.tensors.size());
   for (const Op& op : spec_.ops) {

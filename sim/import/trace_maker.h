@@ -50,6 +50,9 @@ class TraceMaker {
   Op& op_at(OpId id) { return spec_.ops[id.index()]; }
   std::size_t op_count() const { return spec_.ops.size(); }
 
+  // The tensor lives to this op: it reads the tensor, unless it writes it.
+  void keep_to(OpId op, TensorId tensor);
+
   void name(const std::string& name) { spec_.name = name; }
   void remark(const std::string& sentence) { remarks_.push_back(sentence); }
   // A figure that the layer trace has no place for; goes to its `meta`. `json`: as it stands in JSON.
