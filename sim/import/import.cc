@@ -10,6 +10,7 @@
 #include "sim/import/llmservingsim.h"
 #include "sim/import/memory_snapshot.h"
 #include "sim/import/memory_timeline.h"
+#include "sim/import/onnx.h"
 #include "sim/import/pytorch_et.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
@@ -48,6 +49,10 @@ const std::vector<KnownFormat>& known_formats() {
       {{"ascend", "TIMELINE.json", "timelines of Ascend devices: msprof, torch_npu"}, 1, 1, import_ascend},
       {{"mindspore", "TIMELINE", "timelines of MindSpore, JSON or text"}, 1, 1, import_ascend},
       {{"llmservingsim", "TRACE.txt", "LLMServingSim's layer traces"}, 1, 1, import_llmservingsim},
+      {{"onnx", "MODEL.onnx", "ONNX models, with shapes inferred for the usual operators"},
+       1,
+       1,
+       import_onnx},
   };
   return kFormats;
 }
@@ -89,7 +94,7 @@ const std::vector<ImportFormat>& import_formats() {
 const std::vector<ImportOption>& import_options() {
   static const std::vector<std::string> timelines = {"kineto", "ascend", "mindspore"};
   static const std::vector<ImportOption> kOptions = {
-      {"batch", "batch size, where the files leave it open", &ImportOptions::batch, {"g10"}},
+      {"batch", "batch size, where the files leave it open", &ImportOptions::batch, {"g10", "onnx"}},
       {"global",
        "what a \"global\" tensor is: other (persistent, default), weight or activation",
        &ImportOptions::global,
@@ -121,7 +126,11 @@ const std::vector<ImportOption>& import_options() {
       {"costs",
        "shapes: HBM bytes (and FLOPs) from the tensors, where the format has no times",
        &ImportOptions::costs,
-       {"pytorch-et"}},
+       {"pytorch-et", "onnx"}},
+      {"fold",
+       "constants: what is computed from constants alone is a weight",
+       &ImportOptions::fold,
+       {"onnx"}},
       {"link",
        "bandwidth of the host link: copies that are faster are told (default 64GB/s)",
        &ImportOptions::link,

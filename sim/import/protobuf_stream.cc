@@ -87,6 +87,16 @@ std::string ProtobufMessage::bytes() {
   return text;
 }
 
+std::string ProtobufMessage::bytes_up_to(std::size_t most) {
+  expect(kBytes);
+  int size = 0;
+  std::string text;
+  if (!stream_.ReadVarintSizeAsInt(&size)) fail("the end of the file in a field");
+  const bool fits = static_cast<std::size_t>(size) <= most;
+  if (!(fits ? stream_.ReadString(&text, size) : stream_.Skip(size))) fail("the end of the file in a field");
+  return text;
+}
+
 std::vector<std::uint64_t> ProtobufMessage::varints() {
   if (wire_ == kVarint) return {varint()};
   expect(kBytes);

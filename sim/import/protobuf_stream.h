@@ -49,7 +49,8 @@ class ProtobufMessage {
   std::uint64_t fixed64();
   std::uint32_t fixed32();
   std::string bytes();
-  std::vector<std::uint64_t> varints();  // one, or several packed
+  std::string bytes_up_to(std::size_t most);  // empty, and skipped, when longer
+  std::vector<std::uint64_t> varints();       // one, or several packed
   // Runs `read` on the message that the field holds.
   void message(const std::function<void(ProtobufMessage&)>& read);
 

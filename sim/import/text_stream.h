@@ -1,6 +1,8 @@
-// A file piece by piece: plain or gzip (told by content), "-" is standard input. Memory of one piece.
+// A file piece by piece: plain or gzip (told by content), "-" is standard input. Of a tar archive the one
+// file in it is read; one of several files is refused. Memory of one piece.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +26,10 @@ class TextStream {
   const std::string& expected() const { return expected_; }
 
  private:
+  std::string_view raw_piece();
+  std::string_view tar_piece();
+  void next_member();
+
   struct Close {
     void operator()(void* file) const;
   };
@@ -31,6 +37,11 @@ class TextStream {
   std::unique_ptr<void, Close> file_;  // zlib's gzFile
   std::vector<char> buffer_;
   std::string_view again_;
+  bool begun_ = false, tar_ = false;
+  std::string_view raw_;       // of a tar archive: what is left of the last piece
+  std::uint64_t left_ = 0;     // of the tar member that is read
+  std::uint64_t padding_ = 0;  // behind it
+  std::string member_;         // its name
 };
 
 }  // namespace hyperoffload

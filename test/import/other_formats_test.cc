@@ -105,6 +105,15 @@ TEST_CASE("every real execution trace imports") {
   CHECK(imported == 4);
 }
 
+TEST_CASE("a tar archive is read if it has one file, and refused if it has several") {
+  const auto one = real_file("et_param/hf_GPT2_et.json.tar.gz"),
+             several = real_file("et_param/dlrm_kineto.tar.gz");
+  if (!one || !several) return;
+  CHECK(has_remark(import_trace("pytorch-et", {*one}, {}), "of 27156 nodes"));  // "id" counted with grep
+  CHECK(contains(input_error([&] { import_trace("kineto", {*several}, {}); }),
+                 "found a tar archive of several files (dlrm_kineto/worker2"));
+}
+
 TEST_CASE("tasks of the Ascend hardware are ops, what sums them up is not (case 69)") {
   const std::string events = R"json([
     {"name": "process_name", "pid": 3, "tid": 0, "args": {"name": "Ascend Hardware"}, "ph": "M"},
