@@ -10,6 +10,7 @@
 
 #include "app/commands.h"
 #include "app/experiment.h"
+#include "app/import_command.h"
 #include "app/policy_spec.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
@@ -61,7 +62,19 @@ struct TraceOptions {
   bool json = false;
 };
 
-void add_trace(CLI::App& app, TraceOptions& options, Command& chosen) {
+void add_import(CLI::App& trace, ImportCommand& command, Command& chosen) {
+  auto* import = trace.add_subcommand("import", "a real tool's trace -> layer trace");
+  import->add_option("--format", command.format, "what the files are; the formats are listed below")->required();
+  import->add_option("FILE", command.files, "the files of the trace, each may be gzipped")->required();
+  import->add_option("-o,--output", command.output, "layer trace to write; gzipped if it ends in .gz; - is standard output")->required();
+  for (const ImportOption& option : import_options())
+    import->add_option("--" + option.name, command.options.*option.value, option.help);
+  import->footer("Formats:\n" + import_format_help() +
+                 "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt cudnn128Workspace.txt -o bert.json");
+  import->callback([&] { chosen = [&] { return trace_import_command(command); }; });
+}
+
+void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Command& chosen) {
   auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
   trace->require_subcommand(1);
   auto* generate =
@@ -74,6 +87,7 @@ void add_trace(CLI::App& app, TraceOptions& options, Command& chosen) {
   generate->footer(
       "Example: hyperoffload trace generate configs/workloads/llama-3.1-8b-prefill.yaml -o prefill.json");
   generate->callback([&] { chosen = [&] { return trace_generate_command(options.input, options.output); }; });
+  add_import(*trace, import, chosen);
   auto* info =
       trace->add_subcommand("info", "counts, bytes by kind, FLOPs, the peak of live bytes and where it is");
   info->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")
@@ -132,11 +146,12 @@ int parse_and_run(int argc, char** argv) {
   Command chosen;
   RunOptions run;
   TraceOptions trace;
+  ImportCommand import;
   PlanOptions plan;
   CheckOptions check;
   SimulateOptions simulate;
   add_run(app, run, chosen);
-  add_trace(app, trace, chosen);
+  add_trace(app, trace, import, chosen);
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
