@@ -213,7 +213,7 @@ TEST_CASE("decode: the tool says which resource binds") {
   CHECK(graph.at("bound").at("stall_s").get<double>() <= stall);
 }
 
-TEST_CASE("--set lays values over an experiment") {
+TEST_CASE("values are laid over an experiment with --set") {
   const CommandResult run = run_hyperoffload(
       "run " + kConfigs + "experiments/quickstart.yaml --set hbm=40GB --set 'policies=[graph]'");
   REQUIRE(run.status == 0);
