@@ -10,6 +10,7 @@
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
+#include "sim/policy/on_demand.h"
 #include "sim/report/result.h"
 #include "sim/report/run_record.h"
 
@@ -26,7 +27,6 @@ struct Evaluation {
   Result result;
   std::optional<RunRecord> record;  // when kept, and the run could happen
   std::optional<Plan> plan;         // of a policy that plans
-  std::string explanation;          // its decisions, line by line
 };
 
 // A policy that can't run has a result with `fits: false` and the reason; nothing is thrown for that.
@@ -34,7 +34,9 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy);
 // A plan file. InfeasibleError with every rule it breaks when the checker refuses it.
 Evaluation evaluate(const Job& job, const Plan& plan);
 
-std::string join_lines(const std::vector<std::string>& lines);  // each with its line end
+// `resident` runs on a device big enough: whether this one is.
+void judge_resident(const Hardware& hardware, Result& result);
+OnDemandPolicy::Evict eviction_of(const PolicySpec& policy);  // its options are checked when it is parsed
 
 // Every broken rule, a line each; empty: the plan is valid for so many iterations.
 std::string broken_rules(const Job& job, const Plan& plan);

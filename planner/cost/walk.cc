@@ -153,6 +153,7 @@ bool Walker::action_ready(int action, int iteration) const {
   if (cursor_iteration_[tensor] != iteration || index_.by_tensor[tensor][cursor_[tensor]] != action)
     return false;
   if (iteration < iteration_) return true;
+  if (!open_ && graph_.graph->is_input(TensorId(tensor))) return false;
   const OpId after = plan_.actions[action].after_op;
   if (!after.is_none() && !op_done(after.value)) return false;
   for (int op : (iteration == 0 ? index_.waits_first : index_.waits_later)[action])
@@ -213,10 +214,11 @@ bool Walker::take_inputs() {
   if (!options_.unlimited) {
     if (graph_.input_bytes > memory_.hbm_free()) return false;
     for (int t : graph_.inputs)
-      if (accesses_done_[t] > 0) return false;  // its last life is not over yet
+      if (done_[t] < actions_before(t, iteration_)) return false;  // of the iterations before
     for (int t : graph_.inputs) memory_.take_input(t);
   }
   open_ = true;
+  for (int a : index_.start_detaches) detach_ready(plan_.actions[a].tensor.value);
   return true;
 }
 

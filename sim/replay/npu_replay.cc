@@ -127,6 +127,7 @@ bool NpuReplay::start_iteration() {
   }
   ops_left_ = graph_.ops().size();
   view_.inputs_taken = inputs_.empty();
+  if (view_.inputs_taken) record_.inputs_taken.push_back(view_.now);
   std::fill(view_.ops_done.begin(), view_.ops_done.end(), 0);
   std::fill(heads_.begin(), heads_.end(), Head{});
   policy_->iteration_started(view_);
@@ -145,6 +146,7 @@ bool NpuReplay::start_inputs() {
     is_born(t);
   }
   view_.inputs_taken = true;
+  record_.inputs_taken.push_back(view_.now);
   policy_->inputs_taken(view_);
   return true;
 }

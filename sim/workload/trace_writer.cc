@@ -41,8 +41,7 @@ OpId TraceWriter::collective(Op op, const Collective& what) {
 std::vector<TensorId> TraceWriter::weights(const PartWeights& weights, const std::string& part) {
   std::vector<TensorId> ids;
   for (const PartWeights::Local& w : weights.weights)
-    ids.push_back(
-        named(w.name == "embed_tokens" ? w.name : part + w.name, w.bytes, TensorKind::kWeight, true));
+    ids.push_back(named(weight_name(part, w.name), w.bytes, TensorKind::kWeight, true));
   return ids;
 }
 
@@ -83,6 +82,8 @@ Binding TraceWriter::forward(const Program& program, const std::string& part, co
                              TensorId input, std::vector<TensorId> weights) {
   Binding binding{std::vector<TensorId>(program.values.size()), std::move(weights)};
   binding.values[static_cast<std::size_t>(program.input)] = input;
+  for (const State& s : program.states)
+    if (s.persistent) named(part + s.name, s.bytes, TensorKind::kKv, true);
   std::vector<OpId> ops;
   for (const Kernel& k : program.kernels) {
     ops.push_back(kernel(program, k, part, e, binding));

@@ -11,7 +11,7 @@ TrainState::TrainState(const WorkloadSpec& spec, const RankPlace& place, TraceWr
 
 void TrainState::add_part(TrainedPart& part) {
   for (const PartWeights::Local& local : part.program->weights->weights) {
-    const std::string name = local.name == "embed_tokens" ? local.name : part.prefix + local.name;
+    const std::string name = weight_name(part.prefix, local.name);
     auto& slot = by_name_[name];
     if (!slot) {
       slot = std::make_unique<TrainedWeight>();

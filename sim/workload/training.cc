@@ -69,6 +69,8 @@ class Training {
                         static_cast<int>(i),
                         &programs_.layer(i),
                         {}});
+    for (int m = 0; stage.last && m < spec_.mtp; ++m)
+      parts_.push_back({fmt::format("mtp.{}", m), fmt::format("mtp.{}.", m), -1, &programs_.mtp(), {}});
     if (stage.last) parts_.push_back({"head", "", -1, &programs_.head(), {}});
     stages_.push_back(stage);
     chunk_parts_.push_back({static_cast<std::int64_t>(from), static_cast<std::int64_t>(parts_.size())});

@@ -26,6 +26,7 @@ std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   m["kv_bytes_per_token_far"] = figures.kv_bytes_per_token_far.value;
   m["state_bytes_per_sample"] = figures.state_bytes_per_sample.value;
   m["layers"] = model.layers.size();
+  if (spec.mtp > 0) m["mtp"] = spec.mtp;
   if (!model.left_out.empty()) m["left_out"] = model.left_out;
   meta["phase"] = to_string(spec.phase);
   meta["batch"] = spec.batch;

@@ -187,7 +187,7 @@ TEST_CASE("keys that belong to another phase are refused") {
   CHECK(contains(refusal([](WorkloadSpec& s) { s.prefill = PromptChunk{}; }), "prefill: found a prompt"));
   CHECK(contains(refusal([](WorkloadSpec& s) { s.phase = Phase::kMixed; }), "prefill: found nothing"));
   CHECK(contains(refusal([](WorkloadSpec& s) { s.phase = Phase::kDecode, s.chunk = 8; }), "chunk: found 8"));
-  CHECK(contains(refusal([](WorkloadSpec& s) { s.parallel.cp = 2; }), "parallel.cp: found 2"));
+  CHECK(contains(refusal([](WorkloadSpec& s) { s.chunk = 8, s.parallel.cp = 2; }), "parallel.cp: found 2"));
 }
 
 }  // namespace hyperoffload

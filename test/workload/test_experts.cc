@@ -57,6 +57,26 @@ TEST_CASE("a single token visits its own experts, known only after the router") 
   CHECK(bytes_of_kind(g, TensorKind::kWeight).value > 4 * 8 * kExpertBytes);  // the others are there, too
 }
 
+TEST_CASE(
+    "balanced visits move on from layer to layer and step to step, so that all experts have their turn") {
+  WorkloadSpec spec = spec_of(Phase::kDecode, 1, 10);
+  spec.steps = 4;
+  const Graph g = small(spec, small_moe());
+  std::set<std::string> seen;
+  for (int step = 0; step < 4; ++step) {
+    const auto now = experts_read(g, "step." + std::to_string(step) + ".layers.0.experts_gate_up");
+    seen.insert(now.begin(), now.end());
+  }
+  CHECK(seen.size() == 8);  // two a step, none twice
+  const auto numbers = [&](const std::string& layer) {
+    std::set<std::string> tails;
+    for (const std::string& name : experts_read(g, "step.0." + layer + "experts_gate_up"))
+      tails.insert(name.substr(name.rfind('.')));
+    return tails;
+  };
+  CHECK(numbers("layers.0.") != numbers("layers.1."));
+}
+
 TEST_CASE("random routing draws distinct experts a token, the same for the same seed") {
   WorkloadSpec spec = spec_of(Phase::kDecode, 4, 10);
   spec.steps = 50;
@@ -133,6 +153,37 @@ TEST_CASE("an indexer scores every token and lets attention read top_k of them")
   std::int64_t blocks = 0;
   for (TensorId t : attention.reads) blocks += g.tensor(t).kind == TensorKind::kKv ? 1 : 0;
   CHECK(blocks == 2048 / 64);
+}
+
+TEST_CASE("compressed attention sees a window and the complete entries before, or those picked of them") {
+  // Position p sees min(p + 1, 5) tokens and (p + 1) / ratio entries, at most 3 of them with the indexer.
+  const auto pairs = [](std::int64_t from, std::int64_t to, std::int64_t ratio, std::int64_t top_k) {
+    std::int64_t sum = 0;
+    for (std::int64_t p = from; p < to; ++p) {
+      const std::int64_t entries = ratio > 0 ? (p + 1) / ratio : 0;
+      sum += std::min<std::int64_t>(p + 1, 5) + (top_k > 0 ? std::min(entries, top_k) : entries);
+    }
+    return static_cast<double>(sum);
+  };
+  const std::int64_t ratios[] = {0, 4, 8}, top_k[] = {0, 3, 0};
+  for (std::int64_t length : {3, 4, 17, 64}) {
+    const Graph prefill = small(spec_of(Phase::kPrefill, 2, length), small_deepseek_v4());
+    const Graph decode = small(spec_of(Phase::kDecode, 2, length), small_deepseek_v4());
+    for (int layer = 0; layer < 3; ++layer) {
+      const std::string op = "layers." + std::to_string(layer) + ".attention";
+      INFO(op << length);
+      CHECK(op_named(prefill, op).flops->value ==
+            4.0 * 2 * 4 * 8 * pairs(0, length, ratios[layer], top_k[layer]));
+      CHECK(op_named(decode, op).flops->value ==
+            4.0 * 2 * 4 * 8 * pairs(length, length + 1, ratios[layer], top_k[layer]));
+    }
+  }
+  const Graph g = small(spec_of(Phase::kDecode, 2, 63), small_deepseek_v4());
+  CHECK(op_named(g, "layers.1.indexer").flops->value == 2.0 * 2 * 16 * 2 * 6);  // 16 entries of 64 tokens
+  CHECK(tensor_bytes(g, "layers.1.kv").value == 2 * 5 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.1.kv.entries").value == 2 * 16 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.2.kv.entries").value == 2 * 8 * 8 * 2);
+  CHECK(tensor_bytes(g, "layers.1.mlp_streams.expanded").value == 2 * 4 * 16 * 2);  // four streams
 }
 
 }  // namespace hyperoffload

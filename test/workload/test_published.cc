@@ -116,6 +116,116 @@ TEST_CASE("stored weight bytes match the published files") {
   CHECK(bytes("openai--gpt-oss-20b_config.json") == 13761264768.0);
 }
 
+TEST_CASE("families without a config in the shared data have their published parameters, too") {
+  struct Known {
+    const char* config;
+    std::int64_t parameters;  // `safetensors.total` of the model named
+  };
+  const Known known[] = {
+      // facebook/opt-125m
+      {R"({"model_type": "opt", "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "ffn_dim": 3072,
+           "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 768, "do_layer_norm_before": true,
+           "activation_function": "relu"})",
+       125239296},
+      // microsoft/phi-2
+      {R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32, "num_attention_heads": 32,
+           "num_key_value_heads": 32, "vocab_size": 51200, "max_position_embeddings": 2048, "hidden_act": "gelu_new",
+           "partial_rotary_factor": 0.4, "qk_layernorm": false, "tie_word_embeddings": false})",
+       2779683840},
+      // microsoft/Phi-3-mini-4k-instruct
+      {R"({"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32, "num_attention_heads": 32,
+           "num_key_value_heads": 32, "vocab_size": 32064, "max_position_embeddings": 4096, "hidden_act": "silu",
+           "sliding_window": 2047, "tie_word_embeddings": false})",
+       3821079552},
+      // google/gemma-2b
+      {R"({"model_type": "gemma", "hidden_size": 2048, "intermediate_size": 16384, "num_hidden_layers": 18, "num_attention_heads": 8,
+           "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 256000, "max_position_embeddings": 8192, "hidden_act": "gelu"})",
+       2506172416},
+      // google/gemma-2-2b
+      {R"({"model_type": "gemma2", "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26, "num_attention_heads": 8,
+           "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 256000, "max_position_embeddings": 8192, "sliding_window": 4096,
+           "hidden_activation": "gelu_pytorch_tanh"})",
+       2614341888},
+      // google/gemma-3-1b-it
+      {R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26,
+           "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262144,
+           "max_position_embeddings": 32768, "sliding_window": 512, "hidden_activation": "gelu_pytorch_tanh"})",
+       999885952},
+      // Qwen/Qwen1.5-MoE-A2.7B
+      {R"({"model_type": "qwen2_moe", "hidden_size": 2048, "num_hidden_layers": 24, "num_attention_heads": 16,
+           "num_key_value_heads": 16, "intermediate_size": 5632, "moe_intermediate_size": 1408, "num_experts": 60,
+           "num_experts_per_tok": 4, "shared_expert_intermediate_size": 5632, "vocab_size": 151936,
+           "max_position_embeddings": 8192, "hidden_act": "silu", "tie_word_embeddings": false})",
+       14315784192},
+  };
+  for (const Known& k : known) {
+    INFO(k.config);
+    CHECK(model_figures(parse_model_config(k.config, "config.json"), DataType::kBf16).parameters ==
+          k.parameters);
+  }
+}
+
+TEST_CASE("a trace with published weights holds the published bytes") {
+  const auto path = published_config("openai--gpt-oss-20b_config.json");
+  if (!path) return;
+  WorkloadSpec spec;
+  spec.phase = Phase::kDecode;
+  spec.sequence = 100;
+  spec.published_weights = true;
+  const Graph g = generate_trace(spec, load_model_config(*path));
+  CHECK(bytes_of_kind(g, TensorKind::kWeight).value == 13761264768);
+}
+
+TEST_CASE("prediction modules have their published parameters and are not the main model's") {
+  const auto module = [](const char* file) {
+    const auto path = published_config(file);
+    std::int64_t sum = 0;
+    if (path)
+      for (const WeightSpec& w : mtp_weights(load_model_config(*path))) sum += elements(w);
+    return sum;
+  };
+  if (module("deepseek-ai--DeepSeek-V3_config.json") == 0) return;
+  // 684,489,845,504 parameters in the files of DeepSeek-R1 without its scales: the main model, the module,
+  // and the module's copies of embedding and head.
+  CHECK(module("deepseek-ai--DeepSeek-V3_config.json") == 684489845504 - 671026419200 - 2 * 129280 * 7168);
+  // 403,397,928,944 parameters in the files of Qwen3.5-397B-A17B, of which vision has 456,010,480, and the
+  // text decoder what is checked above.
+  CHECK(module("Qwen--Qwen3.5-397B-A17B_config.json") == 403397928944 - 456010480 - 396346350336);
+  // 7,833,409,536 in the files of MiMo-7B-Base.
+  CHECK(module("XiaomiMiMo--MiMo-7B-Base_config.json") == 7833409536 - 7622619136);
+}
+
+TEST_CASE("the elements of DeepSeek-V3's files are those published, by type") {
+  // https://huggingface.co/api/models/deepseek-ai/DeepSeek-V3, safetensors.parameters: BF16 3,918,786,560,
+  // F8_E4M3 680,571,043,840, F32 41,555,600 (scales, and 59 x 256 correction biases), prediction module
+  // included.
+  const auto path = published_config("deepseek-ai--DeepSeek-V3_config.json");
+  if (!path) return;
+  const ModelConfig model = load_model_config(*path);
+  std::int64_t bf16 = 0, fp8 = 0, fp32 = 0;
+  const auto add = [&](const std::vector<WeightSpec>& weights, int copies) {
+    for (const WeightSpec& w : weights) {
+      const std::int64_t bytes = weight_bytes(w, DataType::kBf16, DataType::kBf16, &*model.quant).value;
+      const bool kept = w.kernel == "embed" || w.kernel == "lm_head";
+      std::int64_t quantised = 0;
+      for (const WeightPart& part : w.parts)
+        if (part.quantised && !kept) quantised += part.rows * part.cols;
+      const std::int64_t rest = elements(w) - quantised;
+      (w.name == "router_correction" ? fp32 : bf16) += copies * rest;
+      fp8 += copies * quantised;
+      fp32 += copies * (bytes - quantised - 2 * rest) / 4;
+    }
+  };
+  add(embedding_weights(model), 2);
+  for (const LayerSpec& layer : model.layers) add(layer_weights(model, layer), 1);
+  add(mtp_weights(model), 1);
+  add({head_weights(model).front()}, 1);
+  add({head_weights(model).back()}, 2);
+  CHECK(bf16 == 3918786560);
+  CHECK(fp8 == 680571043840);
+  CHECK(fp32 == 41555600);
+}
+
 TEST_CASE("a quantised matrix has one scale a block, rounded up at the edges") {
   const auto path = published_config("deepseek-ai--DeepSeek-V3_config.json");
   if (!path) return;

@@ -193,6 +193,36 @@ TEST_CASE("caches are whole over tensor-parallel ranks; latent ones are copies")
   }
 }
 
+TEST_CASE("ranks that share a prompt's tokens share its work and its cache, and gather keys and values") {
+  for (const std::string& config : {small_llama(), small_deepseek()}) {
+    const ModelConfig model = parse_model_config(config, "small.json");
+    WorkloadSpec spec;
+    spec.batch = 2;
+    spec.sequence = 64;
+    const Graph one = generate_trace(spec, model);
+    const auto attention = [](const Graph& g) { return op_named(g, "layers.1.attention").flops->value; };
+    double pairs = 0;
+    std::int64_t cache = 0;
+    for (int rank = 0; rank < 4; ++rank) {
+      spec.parallel.cp = 4;
+      spec.parallel.rank = rank;
+      const Graph g = generate_trace(spec, model);
+      pairs += attention(g);
+      cache += bytes_of_kind(g, TensorKind::kKv).value;
+      std::int64_t gathers = 0;
+      for (const Op& op : g.ops())
+        if (op.collective) {
+          CHECK(op.collective->group == "cp");
+          CHECK(op.collective->bytes == Bytes(tensor_bytes(one, "layers.1.kv")));
+          ++gathers;
+        }
+      CHECK(gathers == 4);
+    }
+    CHECK(pairs == attention(one));
+    CHECK(cache == bytes_of_kind(one, TensorKind::kKv).value);
+  }
+}
+
 TEST_CASE("tensor parallelism sums each layer's two partial results, forwards and backwards") {
   const ModelConfig model = parse_model_config(small_llama(), "small.json");
   Layout s;
@@ -246,6 +276,28 @@ TEST_CASE("gradients are reduced once a step without ZeRO, once a micro-batch fr
   CHECK(reduced(1, "reduce-scatter") == 2 * parameters);
   CHECK(reduced(2, "reduce-scatter") == 4 * 2 * parameters);
   CHECK(reduced(3, "reduce-scatter") == 4 * 2 * parameters);
+}
+
+TEST_CASE("a tied table's gradient is reduced once, when head and embedding have both added to it") {
+  const ModelConfig model = parse_model_config(small_llama(R"(, "tie_word_embeddings": true)"), "small.json");
+  for (int zero : {0, 2}) {
+    Layout s;
+    s.dp = 2;
+    WorkloadSpec spec = training(s, zero, 0);
+    spec.train.microbatches = 1;
+    const Graph g = generate_trace(spec, model);
+    int reductions = 0;
+    bool embedded = false;
+    for (const Op& op : g.ops()) {
+      embedded |= op.name == "embed.grad";
+      for (TensorId t : op.reads)
+        if (op.collective && op.phase == "backward" && g.tensor(t).name == "embed_tokens.grad") {
+          ++reductions;
+          CHECK(embedded);
+        }
+    }
+    CHECK(reductions == 1);
+  }
 }
 
 TEST_CASE("ZeRO 3 gathers every weight before each use, the next layer's while one computes") {

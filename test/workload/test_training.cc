@@ -313,6 +313,29 @@ TEST_CASE("a layer's workspace is the most its inner tensors take at once") {
   CHECK(layer.writes.size() == 1 + 1);  // hidden states and the cache
 }
 
+TEST_CASE("a prediction module adds a layer, a join and a second loss, on the same tables") {
+  const std::string config = small_llama(R"(, "num_nextn_predict_layers": 1)");
+  const ModelConfig model = parse_model_config(config, "small.json");
+  WorkloadSpec spec = training(2, 32);
+  const Graph without = generate_trace(spec, model);
+  spec.mtp = 1;
+  const Graph with = generate_trace(spec, model);
+  const std::int64_t t = 2 * 32;
+  const double attention = static_cast<double>(2 * (32 * 33 / 2) * kHeads * 4 * kDim);
+  const double more =
+      2.0 * static_cast<double>(t * (kLayerMatrices + 2 * kHidden * kHidden + kVocab * kHidden)) + attention;
+  CHECK(flops_of_phase(with, "forward") - flops_of_phase(without, "forward") == Approx(more).epsilon(1e-12));
+  CHECK((bytes_of_kind(with, TensorKind::kWeight) - bytes_of_kind(without, TensorKind::kWeight)).value ==
+        2 * (kLayerMatrices + 2 * kHidden + 2 * kHidden * kHidden + 3 * kHidden));
+  // Head, module and embedding add to the tables' gradients: one tensor each.
+  CHECK(tensor_bytes(with, "lm_head.grad").value == 2 * kVocab * kHidden);
+  CHECK(contains(input_error([&] {
+                   spec.mtp = 2;
+                   generate_trace(spec, model);
+                 }),
+                 "mtp: found 2, expected at most the model's 1 prediction modules"));
+}
+
 TEST_CASE("batches that don't divide, and training what has no backward pass, are refused") {
   WorkloadSpec spec = training(3, 32);
   spec.train.microbatches = 2;

@@ -50,4 +50,14 @@ inline std::string small_qwen_next() {
     "max_position_embeddings": 4096, "hidden_act": "silu", "tie_word_embeddings": false})";
 }
 
+// Compressed attention with residual streams: window alone, ratio 4 with an indexer, ratio 8.
+inline std::string small_deepseek_v4() {
+  return R"({"model_type": "deepseek_v4", "hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 4,
+    "num_key_value_heads": 1, "head_dim": 8, "qk_rope_head_dim": 2, "q_lora_rank": 12, "o_groups": 2, "o_lora_rank": 6,
+    "sliding_window": 5, "compress_ratios": [0, 4, 8], "index_n_heads": 2, "index_head_dim": 6, "index_topk": 3, "hc_mult": 4,
+    "moe_intermediate_size": 12, "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2,
+    "topk_method": "noaux_tc", "vocab_size": 30, "max_position_embeddings": 4096, "hidden_act": "silu",
+    "tie_word_embeddings": false})";
+}
+
 }  // namespace hyperoffload
