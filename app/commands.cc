@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "app/evaluate.h"
+#include "app/evaluate_ranks.h"
 #include "app/experiment.h"
 #include "app/output.h"
 #include "planner/planner.h"
@@ -23,10 +24,31 @@ struct Inputs {
   Hardware hardware;
 };
 
+Hardware load_machine(const MachineOptions& options) {
+  Hardware hardware = load_hardware(options.hardware);
+  if (options.hbm) replace_hbm_capacity(hardware, parse_bytes(*options.hbm, "--hbm"), "--hbm");
+  return hardware;
+}
+
 Inputs load_inputs(const MachineOptions& options) {
-  Inputs inputs{load_graph(options.trace), load_hardware(options.hardware)};
-  if (options.hbm) replace_hbm_capacity(inputs.hardware, parse_bytes(*options.hbm, "--hbm"), "--hbm");
-  return inputs;
+  return {load_graph(options.trace), load_machine(options)};
+}
+
+int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ranks) {
+  const Hardware hardware = load_machine(options);
+  if (static_cast<int>(ranks.size()) != hardware.npu_count)
+    throw InputError(options.trace + ": ranks", fmt::format("{} traces", ranks.size()),
+                     fmt::format("one for each of the machine's {} NPUs", hardware.npu_count));
+  if (!options.plan.empty())
+    throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
+  if (!options.timeline.empty())
+    throw InputError("--timeline", "a trace of several ranks", "no timeline: it shows one trace");
+  const Evaluation evaluation =
+      evaluate_ranks({ranks, hardware, options.iterations}, parse_policy(options.policy, "--policy"));
+  if (!evaluation.result.has_figures()) throw InfeasibleError(evaluation.result.reason);
+  if (!options.output.empty()) write_output(options.output, result_to_json(evaluation.result));
+  if (options.output != "-") write_output("-", results_table({evaluation.result}));
+  return 0;
 }
 
 void check_bound_method(const std::string& method) {
@@ -78,7 +100,9 @@ int simulate_command(const SimulateOptions& options) {
                      "one of them");
   if (options.output == "-" && options.timeline == "-")
     throw InputError("--timeline", "- beside -o -", "at most one of them on standard output");
-  const Inputs inputs = load_inputs(options);
+  std::vector<Graph> ranks = load_rank_graphs(options.trace);
+  if (ranks.size() > 1) return simulate_ranks(options, ranks);
+  const Inputs inputs{std::move(ranks.front()), load_machine(options)};
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
                                                      : evaluate(job, load_plan(options.plan, inputs.graph));

@@ -7,6 +7,7 @@
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
+#include "sim/model/op_cost.h"
 #include "sim/model/plan_order.h"
 #include "sim/policy/on_demand.h"
 #include "sim/policy/planned.h"
@@ -25,10 +26,13 @@ RunRecord ideal_run(const Job& job, int iterations, bool full) {
       job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
 }
 
-// One NPU, one iteration: nothing moves, so all NPUs and iterations are alike.
+// One NPU, one iteration: nothing moves, so all NPUs and iterations are alike. Ranks that meet over the
+// fabric all take part.
 RunRecord ideal_iteration(const Job& job) {
   Hardware one = job.hardware;
-  one.npu_count = 1;
+  const auto& ops = job.graph.ops();
+  if (std::none_of(ops.begin(), ops.end(), [&](const Op& op) { return over_fabric(op, one); }))
+    one.npu_count = 1;
   return ideal_run({job.graph, one}, 1, false);
 }
 
@@ -55,24 +59,10 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
 Evaluation evaluate_resident(const Job& job) {
   Evaluation evaluation = sum_up(job, "resident", ideal_run(job, job.iterations, job.keep_record));
   Result& result = evaluation.result;
-  const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
-    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier,
-                       (peak - capacity).value, peak.value, capacity.value);
-  };
-  if (result.hbm_peak > job.hardware.hbm_usable())
-    result.reason = too_small("HBM", result.hbm_peak, job.hardware.hbm_usable());
-  else if (result.pool_peak > job.hardware.pool_capacity)
-    result.reason = too_small("the pool", result.pool_peak, job.hardware.pool_capacity);
-  result.fits = result.reason.empty();
+  judge_resident(job.hardware, result);
   // It may keep in HBM what is bound to the pool, which no plan may: its least stall is none.
   if (result.fits) result.bound->stall = std::min(result.bound->stall, Seconds(0));
   return evaluation;
-}
-
-OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {  // its options are checked when it is parsed
-  const auto option = policy.options.find("evict");
-  return option != policy.options.end() && option->second == "oldest" ? OnDemandPolicy::Evict::kOldest
-                                                                      : OnDemandPolicy::Evict::kLru;
 }
 
 RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
@@ -96,6 +86,24 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
 }
 
 }  // namespace
+
+void judge_resident(const Hardware& hardware, Result& result) {
+  const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
+    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier,
+                       (peak - capacity).value, peak.value, capacity.value);
+  };
+  if (result.hbm_peak > hardware.hbm_usable())
+    result.reason = too_small("HBM", result.hbm_peak, hardware.hbm_usable());
+  else if (result.pool_peak > hardware.pool_capacity)
+    result.reason = too_small("the pool", result.pool_peak, hardware.pool_capacity);
+  result.fits = result.reason.empty();
+}
+
+OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {  // its options are checked when it is parsed
+  const auto option = policy.options.find("evict");
+  return option != policy.options.end() && option->second == "oldest" ? OnDemandPolicy::Evict::kOldest
+                                                                      : OnDemandPolicy::Evict::kLru;
+}
 
 std::string broken_rules(const Job& job, const Plan& plan) {
   const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};

@@ -10,6 +10,7 @@
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
+#include "sim/policy/on_demand.h"
 #include "sim/report/result.h"
 #include "sim/report/run_record.h"
 
@@ -32,6 +33,10 @@ struct Evaluation {
 Evaluation evaluate(const Job& job, const PolicySpec& policy);
 // A plan file. InfeasibleError with every rule it breaks when the checker refuses it.
 Evaluation evaluate(const Job& job, const Plan& plan);
+
+// `resident` runs on a device big enough: whether this one is.
+void judge_resident(const Hardware& hardware, Result& result);
+OnDemandPolicy::Evict eviction_of(const PolicySpec& policy);  // its options are checked when it is parsed
 
 // Every broken rule, a line each; empty: the plan is valid for so many iterations.
 std::string broken_rules(const Job& job, const Plan& plan);

@@ -149,6 +149,10 @@ Graph build_graph(GraphSpec spec);
 // names, wrong types, bytes that are not whole or above 2^63-1 are InputErrors with the path inside the
 // file. Engines come in the order of their first op. Fields: docs/formats.md.
 Graph load_graph(const std::string& path);
+// The same, or a file whose `ranks: [trace, ...]` give every NPU its own, in order; `format`, `version` and the
+// file's `name` and `meta` stand for those that a rank leaves out. One element: an ordinary trace.
+std::vector<Graph> load_rank_graphs(const std::string& path);
+std::vector<Graph> parse_rank_graphs(const std::string& text, const std::string& source);
 Graph parse_graph(const std::string& text, const std::string& source);
 std::string graph_to_json(const Graph& graph);  // deterministic; ends with a newline
 

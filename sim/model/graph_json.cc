@@ -32,9 +32,7 @@ class GraphReader {
   // they are skipped, and read in a second pass.
   void read(const std::string& text) {
     read_json_object(text, spec_.source, kExpected, handlers(true));
-    if (!format_seen_) throw InputError(spec_.source, "no \"format\"", "\"format\": " + in_quotes(kFormat));
-    if (!version_seen_)
-      throw InputError(spec_.source, "no \"version\"", fmt::format("\"version\": {}", kVersion));
+    check_header();
     if (!ops_skipped_) return;
     second_pass_ = true;
     read_json_object(text, spec_.source, kExpected, handlers(false));
@@ -42,7 +40,53 @@ class GraphReader {
 
   GraphSpec take() { return std::move(spec_); }
 
+  // A file of ranks: what stands beside them, and each rank's text.
+  struct Ranks {
+    std::string name, meta_json = "{}";
+    std::vector<std::string> texts;
+  };
+  static Ranks read_ranks(const std::string& text, const std::string& source) {
+    Ranks ranks;
+    GraphReader top(source);
+    JsonHandlers handlers;
+    handlers.streamed = {"ranks"};
+    handlers.member = [&](const std::string& key, const JsonValue& value) {
+      const JsonAt at(source, key, value);
+      if (key == "ranks")
+        at.require_array();
+      else if (key == "tensors" || key == "ops")
+        at.fail("both `ranks` and `" + key + "`", "either one trace or one for each rank");
+      else
+        top.read_member(key, value);
+    };
+    handlers.item = [&](const std::string& key, std::size_t index, const JsonValue& value) {
+      JsonAt(source, key, index, value).require_object("tensors and ops");
+      ranks.texts.push_back(to_json(value));
+    };
+    read_json_object(text, source, kExpected, handlers);
+    top.check_header();
+    if (ranks.texts.empty()) throw InputError(source + ": ranks", "no ranks", "a trace for each NPU");
+    ranks.name = top.spec_.name;
+    ranks.meta_json = top.spec_.meta_json;
+    return ranks;
+  }
+
+  static Graph read_rank(const Ranks& ranks, std::size_t index, const std::string& source) {
+    GraphReader reader(fmt::format("{}: ranks[{}]", source, index));
+    reader.format_seen_ = reader.version_seen_ = true;
+    reader.spec_.name = ranks.texts.size() > 1 ? fmt::format("{}[{}]", ranks.name, index) : ranks.name;
+    reader.spec_.meta_json = ranks.meta_json;
+    reader.read(ranks.texts[index]);
+    return build_graph(reader.take());
+  }
+
  private:
+  void check_header() const {
+    if (!format_seen_) throw InputError(spec_.source, "no \"format\"", "\"format\": " + in_quotes(kFormat));
+    if (!version_seen_)
+      throw InputError(spec_.source, "no \"version\"", fmt::format("\"version\": {}", kVersion));
+  }
+
   JsonHandlers handlers(bool first_pass) {
     JsonHandlers handlers;
     handlers.streamed = {"tensors", "ops"};
@@ -74,7 +118,7 @@ class GraphReader {
       at.require_array();
       ops_skipped_ = !tensors_seen_;
     } else if (key == "ranks") {
-      at.fail("a trace of several ranks", "a trace of one rank (several are not supported)");
+      at.fail("a trace of several ranks", "a trace of one rank (only `simulate` takes several)");
     } else {
       const std::string hint = format_seen_ ? "" : "; is this " + kExpected + "?";
       throw InputError(spec_.source, "the unknown key " + in_quotes(key),
@@ -358,6 +402,29 @@ Graph parse_graph(const std::string& text, const std::string& source) {
 
 Graph load_graph(const std::string& path) {
   return parse_graph(read_file(path, kExpected), source_name(path));
+}
+
+std::vector<Graph> parse_rank_graphs(const std::string& text, const std::string& source) {
+  // Only a file of ranks has that key, but where it stands is not known before it is read.
+  bool has_ranks = false;
+  JsonHandlers look;
+  look.streamed = {"ranks", "tensors", "ops"};
+  look.member = [&](const std::string& key, const JsonValue&) { has_ranks |= key == "ranks"; };
+  look.item = [](const std::string&, std::size_t, const JsonValue&) {};
+  if (text.find("\"ranks\"") != std::string::npos) read_json_object(text, source, kExpected, look);
+  std::vector<Graph> graphs;
+  if (!has_ranks) {
+    graphs.push_back(parse_graph(text, source));
+    return graphs;
+  }
+  const GraphReader::Ranks ranks = GraphReader::read_ranks(text, source);
+  for (std::size_t r = 0; r < ranks.texts.size(); ++r)
+    graphs.push_back(GraphReader::read_rank(ranks, r, source));
+  return graphs;
+}
+
+std::vector<Graph> load_rank_graphs(const std::string& path) {
+  return parse_rank_graphs(read_file(path, kExpected), source_name(path));
 }
 
 std::string graph_to_json(const Graph& graph) {

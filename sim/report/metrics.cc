@@ -84,13 +84,13 @@ NpuFigures figures_of(const RunOutcome& run, std::size_t index) {
   if (ideal)
     f.ideal = last_iteration(*ideal).to - last_iteration(*ideal).from;
   else
-    f.ideal = run.ideal_time ? *run.ideal_time : longest_path_alone(run.graph, npu, last);
+    f.ideal = run.ideal_time ? *run.ideal_time : longest_path_alone(run.graph_of(index), npu, last);
   f.stall = f.iteration - f.ideal;
   f.slowdown = f.iteration == f.ideal ? 1 : f.iteration.value / f.ideal.value;
   f.hbm_peak = npu.hbm_peak;
 
   StallReport stall =
-      attribute_stall({run.graph, npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall});
+      attribute_stall({run.graph_of(index), npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall});
   f.stalls = stall.causes;
   f.late_transfer = stall.late_transfer;
   f.per_op = stall.per_op;
@@ -128,7 +128,8 @@ Result summarize(const RunOutcome& run) {
     result.hbm_peak = std::max(result.hbm_peak, result.npus[i].hbm_peak);
   }
   result.pool_peak = run.record->pool_peak;
-  result.throughput = throughput_of(run.graph, run.hardware, result.figures().iteration);
+  result.pool_requested_peak = run.record->pool_requested_peak;
+  result.throughput = throughput_of(run.graph_of(static_cast<std::size_t>(result.slowest)), run.hardware, result.figures().iteration);
   result.binding = binding_of(result.figures(), run.hardware);
   return result;
 }

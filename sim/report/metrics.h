@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
@@ -33,6 +34,10 @@ struct RunOutcome {
   std::optional<Seconds> ideal_time{};
 
   std::optional<Bound> bound{};
+
+  // Where NPUs have traces of their own: one each; `graph` is the first.
+  std::vector<const Graph*> ranks{};
+  const Graph& graph_of(std::size_t npu) const { return ranks.empty() ? graph : *ranks[npu]; }
 };
 
 Result summarize(const RunOutcome& outcome);

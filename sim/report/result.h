@@ -110,7 +110,8 @@ struct Result {
   std::vector<NpuFigures> npus;      // empty: the run could not happen
   int slowest = 0;                   // index into `npus`; the top level is this one
   Bytes hbm_peak;                    // the highest of all NPUs
-  Bytes pool_peak;                   // of the whole pool
+  Bytes pool_peak;                   // of the whole pool, as allocated
+  Bytes pool_requested_peak;         // the same before allocations are rounded up
   Bytes hbm_capacity, hbm_reserved;  // of one NPU, as declared; tensors may take the difference
   Bytes pool_capacity;
   Throughput throughput;

@@ -121,6 +121,7 @@ Json without_figures(const Result& r) {
   out["hbm_capacity_bytes"] = number(r.hbm_capacity);
   out["hbm_reserved_bytes"] = number(r.hbm_reserved);
   out["pool_peak_bytes"] = nullptr;
+  out["pool_requested_peak_bytes"] = nullptr;
   out["pool_capacity_bytes"] = number(r.pool_capacity);
   for (const char* key : {"pool_to_hbm_bytes", "hbm_to_pool_bytes"}) out[key] = nullptr;
   out["bound"] = bound_fields(r.bound);
@@ -137,6 +138,7 @@ Json with_figures(const Result& r) {
   out["hbm_capacity_bytes"] = number(r.hbm_capacity);
   out["hbm_reserved_bytes"] = number(r.hbm_reserved);
   out["pool_peak_bytes"] = number(r.pool_peak);
+  out["pool_requested_peak_bytes"] = number(r.pool_requested_peak);
   out["pool_capacity_bytes"] = number(r.pool_capacity);
   add_moved(out, f);
   out["bound"] = bound_fields(r.bound);

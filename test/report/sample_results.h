@@ -48,6 +48,7 @@ inline Result sample_result() {
   r.npus[1].worst = {wait, room};
   r.hbm_peak = Bytes(4001);
   r.pool_peak = Bytes((std::int64_t{1} << 60) + 1);
+  r.pool_requested_peak = Bytes((std::int64_t{1} << 60) - 1);
   r.hbm_capacity = Bytes(5000);
   r.hbm_reserved = Bytes(10);
   r.pool_capacity = Bytes(std::int64_t{9'223'372'036'854'775'807});
