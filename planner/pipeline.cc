@@ -169,9 +169,9 @@ void Search::search(std::int64_t piece_bytes) {
     if (finished()) return;
   }
   std::stable_sort(seeds.begin(), seeds.end(), [](const Seed& a, const Seed& b) { return a.time < b.time; });
-  if (seeds.size() > 2) seeds.resize(2);
+  if (seeds.size() > 4) seeds.resize(4);
   for (const Seed& first : seeds)
-    for (int window : {1, 3, 9, 21}) {
+    for (int window : {1, 3, 9, 21, 61, 181}) {
       Walk walk = first.walk;
       for (int round = 0; round < 4; ++round) {
         const StepClock clock =

@@ -50,10 +50,10 @@ class Sweep {
         order_(order),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
-        asked_(liveness.gaps.size()),
-        refused_use_(liveness.gaps.size(), -1),
         back_(liveness.positions),
-        opening_(liveness.positions + 1) {}
+        opening_(liveness.positions + 1),
+        asked_(liveness.gaps.size()),
+        refused_use_(liveness.gaps.size(), -1) {}
 
   void run(bool on_demand);
 
