@@ -74,7 +74,8 @@ const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Le
     if (lead == Lead::kOnDemand)
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
-      choose_evictions(graph_, liveness, clock, rank_, order, ledger);
+      work_left_ -=
+          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     last_.stuck = WalkStuck{};

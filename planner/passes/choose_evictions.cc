@@ -16,6 +16,8 @@ namespace {
 constexpr int kCompared = 8;
 // How often a gap whose store is late asks again as soon as that might help.
 constexpr int kAsksFreely = 6;
+// How often the best candidates are looked at again before one is taken: a cap on work, seldom reached.
+constexpr int kLooks = 64;
 constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 // A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
@@ -55,7 +57,7 @@ class Sweep {
         asked_(liveness.gaps.size()),
         refused_use_(liveness.gaps.size(), -1) {}
 
-  void run(bool on_demand);
+  std::int64_t run(bool on_demand);
 
  private:
   void open_gaps(int position);
@@ -94,9 +96,10 @@ class Sweep {
   std::priority_queue<Early> early_;
   std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
   bool pool_short_ = false;
+  std::int64_t looked_ = 0;
 };
 
-void Sweep::run(bool on_demand) {
+std::int64_t Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
     if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
@@ -120,6 +123,7 @@ void Sweep::run(bool on_demand) {
     back_[p] = {};
     on_demand ? relieve_on_demand(p) : relieve(p);
   }
+  return looked_;
 }
 
 void Sweep::offer(int g, int position) {
@@ -203,6 +207,7 @@ Verdict Sweep::evict_piece(int g, int position) {
 
 // Evicts one unit (or one whole tensor that then starts in the pool); false if none can be hidden.
 bool Sweep::evict_best(int position) {
+  int looks = 0;
   while (!idle_.empty()) {
     Candidate best = idle_.top();
     if (best.next_use <= position) {
@@ -216,7 +221,9 @@ bool Sweep::evict_best(int position) {
     }
     const int at = on_axis(gap, position);
     // How late it can be reloaded only falls as the link fills: look again before taking it for the best.
-    if (order_.score == Score::kFarthestReload && gap.loads) {
+    if (order_.score == Score::kFarthestReload && gap.loads && looks < kLooks) {
+      ++looks;
+      ++looked_;
       const std::int64_t reach = ledger_.reload_start(unit(best.gap), at) - axis_shift(at - position);
       if (reach < best.reach) {
         best.reach = reach;
@@ -225,6 +232,7 @@ bool Sweep::evict_best(int position) {
         continue;
       }
     }
+    ++looked_;
     const Verdict verdict = whole(gap) ? evict_whole(gap, at) : evict_piece(best.gap, at);
     if (verdict == Verdict::kDone) {
       do watch(unit(best.gap), at - position);
@@ -257,6 +265,7 @@ void Sweep::watch(int unit, int offset) {
 }
 
 void Sweep::stall_cheapest(int position) {
+  looked_ += 2 * kCompared;
   const auto offset = [&](int u) { return on_axis(liveness_.gap(u), position) - position; };
   std::vector<Candidate> fresh;
   while (!refused_.empty() && refused_.top().next_use > position && fresh.size() < kCompared) {
@@ -316,9 +325,10 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
   return rank;
 }
 
-void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                      const std::vector<std::int32_t>& rank, SweepOrder order, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, order, ledger).run(false);
+std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              EvictionLedger& ledger) {
+  return Sweep(graph, liveness, clock, rank, order, ledger).run(false);
 }
 
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,

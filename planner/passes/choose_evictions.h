@@ -36,7 +36,9 @@ struct SweepOrder {
   ColdStart cold_start = ColdStart::kStoreFirst;
 };
 
-void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                      const std::vector<std::int32_t>& rank, SweepOrder order, EvictionLedger& ledger);
+// Returns how many candidates it looked at: the work it took.
+std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              EvictionLedger& ledger);
 
 }  // namespace hyperoffload
