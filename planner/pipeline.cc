@@ -188,12 +188,14 @@ void Search::search(std::int64_t piece_bytes) {
 Found Search::run() {
   work_left_ = kWork[std::clamp(options_.effort, 0, 2)];
   search(0);
-  for (int parts = 16; parts >= 4 && !finished(); parts /= 2) {
-    // Pieces pay if there is work left for several passes over them.
+  // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer
+  // ones yet where a short trace affords them.
+  for (int parts : {16, 8, 4, 64}) {
+    if (finished()) break;
+    if (parts < 16 && piece_bytes_ > 0) continue;
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
     search(piece_size(parts));
-    break;
   }
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)
