@@ -47,8 +47,7 @@ class Search {
     return best_ && best_->walk.last_iteration - ideal_.last_iteration <=
                         options_.least_stall + 1e-9 * ideal_.last_iteration;
   }
-  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead,
-                      ColdStart cold_start = ColdStart::kStoreFirst);
+  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {});
   bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   StepClock smoothed(const Walk& walk, int window) const;
@@ -68,15 +67,15 @@ class Search {
   Walk last_;
 };
 
-const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead,
-                            ColdStart cold_start) {
+const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order) {
   EvictionLedger ledger(graph_, liveness, clock);
   last_ = {};
   try {
     if (lead == Lead::kOnDemand)
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
-      choose_evictions(graph_, liveness, clock, rank_, cold_start, ledger);
+      work_left_ -=
+          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     last_.stuck = WalkStuck{};
@@ -146,17 +145,20 @@ void Search::search(std::int64_t piece_bytes) {
   if (good_enough()) return;
   struct Seed {
     double time;
-    ColdStart cold_start;
+    SweepOrder order;
     Walk walk;
   };
   std::vector<Seed> seeds;
   // A cold pass has two ways to begin; a repeated body none.
-  std::vector<ColdStart> starts{ColdStart::kStoreFirst};
-  if (options_.iterations == 1) starts.push_back(ColdStart::kPoolFirst);
+  std::vector<SweepOrder> orders;
+  for (Score score : {Score::kFarthestUse, Score::kFarthestReload}) {
+    orders.push_back({score, ColdStart::kStoreFirst});
+    if (options_.iterations == 1) orders.push_back({score, ColdStart::kPoolFirst});
+  }
   const auto seed = [&](const StepClock& clock) {
-    for (ColdStart cold_start : starts) {
-      const Walk& walk = attempt(liveness, clock, Lead::kEager, cold_start);
-      if (!walk.stuck) seeds.push_back({walk.last_iteration, cold_start, walk});
+    for (const SweepOrder& order : orders) {
+      const Walk& walk = attempt(liveness, clock, Lead::kEager, order);
+      if (!walk.stuck) seeds.push_back({walk.last_iteration, order, walk});
       if (finished()) return;
     }
   };
@@ -168,14 +170,14 @@ void Search::search(std::int64_t piece_bytes) {
     if (finished()) return;
   }
   std::stable_sort(seeds.begin(), seeds.end(), [](const Seed& a, const Seed& b) { return a.time < b.time; });
-  if (seeds.size() > 2) seeds.resize(2);
+  if (seeds.size() > 4) seeds.resize(4);
   for (const Seed& first : seeds)
-    for (int window : {1, 3, 9, 21}) {
+    for (int window : {1, 3, 9, 21, 61, 181}) {
       Walk walk = first.walk;
       for (int round = 0; round < 4; ++round) {
         const StepClock clock =
             window == 1 ? StepClock(graph_, walk, transfer_seconds_) : smoothed(walk, window);
-        const Walk& next = attempt(liveness, clock, Lead::kEager, first.cold_start);
+        const Walk& next = attempt(liveness, clock, Lead::kEager, first.order);
         if (finished()) return;
         if (next.stuck || next.last_iteration >= walk.last_iteration) break;
         walk = next;
@@ -186,12 +188,14 @@ void Search::search(std::int64_t piece_bytes) {
 Found Search::run() {
   work_left_ = kWork[std::clamp(options_.effort, 0, 2)];
   search(0);
-  for (int parts = 16; parts >= 4 && !finished(); parts /= 2) {
-    // Pieces pay if there is work left for several passes over them.
+  // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer
+  // ones yet where a short trace affords them.
+  for (int parts : {16, 8, 4, 64}) {
+    if (finished()) break;
+    if (parts < 16 && piece_bytes_ > 0) continue;
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
     search(piece_size(parts));
-    break;
   }
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)

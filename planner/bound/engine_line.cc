@@ -31,7 +31,9 @@ EngineLine::EngineLine(const FlatGraph& graph, int engine) {
   places = static_cast<int>(op.size());
   only_writes.push_back(0);
   born.push_back(0);
+  touched.assign(places + 2, 0);
   for (int t = 0; t < graph.tensors; ++t) add_tensor(graph, engine, t);
+  for (int p = 1; p <= places; ++p) touched[p] += touched[p - 1];
 }
 
 void EngineLine::add_tensor(const FlatGraph& graph, int engine, int tensor) {
@@ -54,6 +56,9 @@ void EngineLine::add_tensor(const FlatGraph& graph, int engine, int tensor) {
     if (access.writes) foreign = !mine;
   }
   if (ours && !accesses.empty()) {
+    const bool input = graph.graph->is_input(TensorId(tensor));
+    touched[input ? 0 : graph.place(accesses.front().op.value) + 1] += bytes;
+    touched[graph.persistent[tensor] ? places + 1 : graph.place(accesses.back().op.value) + 1] -= bytes;
     for (std::size_t k = 0; k < accesses.size(); ++k) {
       if (!accesses[k].writes) continue;
       std::size_t next = k + 1;

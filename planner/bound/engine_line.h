@@ -29,7 +29,8 @@ struct EngineLine {
   std::vector<std::int64_t> only_writes;       // by place: bytes only written, and workspace
   std::vector<std::int64_t> born;              // by place: bytes born, and workspace
   std::vector<Demand> reads, writes;
-  std::int64_t largest = 1;  // of the tensors in them
+  std::vector<std::int64_t> touched;  // by place: bytes accessed before it and still alive
+  std::int64_t largest = 1;           // of the tensors in them
 
   // By begin, the bytes of all demands that hold for windows [begin, begin + length].
   std::vector<std::int64_t> by_begin(const std::vector<Demand>& demands, int length) const;

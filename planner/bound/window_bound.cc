@@ -93,6 +93,7 @@ class WindowBound {
 
  private:
   double span(const EngineLine& line, const Window& window) const;
+  double cold_start(const EngineLine& line, int place) const;
   double latencies(double latency, std::int64_t bytes, std::int64_t largest) const {
     return latency * std::ceil(static_cast<double>(bytes) / static_cast<double>(largest));
   }
@@ -126,6 +127,14 @@ double WindowBound::span(const EngineLine& line, const Window& w) const {
   const double over = bytes - (line.free_bytes[w.end] - line.free_bytes[w.begin]);
   const double slow = std::min(std::max(over, 0.0), line.slow_bytes[w.end] - line.slow_bytes[w.begin]);
   return std::max(least, alone + slow / m.hbm_bandwidth + std::max(0.0, over - slow) / link);
+}
+
+// Least time from the iteration's start, in a single pass, to move what can't all be in HBM by then.
+double WindowBound::cold_start(const EngineLine& line, int place) const {
+  const Machine& m = graph_.machine;
+  const std::int64_t moved = line.touched[place] - (m.hbm - line.born[place]);
+  if (moved <= 0) return 0;
+  return static_cast<double>(moved) / std::min(m.read_bandwidth + m.write_bandwidth, m.hbm_bandwidth);
 }
 
 // By place: what a cold pass must load before it, of tensors that start in the pool whatever the plan.
@@ -172,6 +181,7 @@ double WindowBound::least_end() const {
       at = std::max(at, graph_.machine.read_latency +
                             static_cast<double>(bound[e][place]) /
                                 std::min(graph_.machine.read_bandwidth, graph_.machine.hbm_bandwidth));
+    if (iterations_ == 1) at = std::max(at, cold_start(lines_[e], place));
     windows_[e].ending_at(
         place, [&](const Window& w) { at = std::max(at, start[e][w.begin] + span(lines_[e], w)); });
     return start[e][place] = at;
@@ -202,7 +212,7 @@ std::int64_t WindowBound::least_hbm(int engine, const Window& w) const {
   const double stores = std::min(m.write_bandwidth, m.hbm_bandwidth) * std::max(0.0, time - m.write_latency);
   // Rounded in the bound's disfavour: a proof must survive the last bit.
   const auto less = [](std::int64_t bytes, double moved) {
-    return bytes - static_cast<std::int64_t>(std::min(9e18, std::ceil(moved * (1 + 1e-12))));
+    return bytes - static_cast<std::int64_t>(std::min(9e18, std::floor(moved * (1 + 1e-12))));
   };
   return std::max(less(w.reads, loads) + line.only_writes[w.begin],
                   less(w.writes, stores) + line.born[w.end]);

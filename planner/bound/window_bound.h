@@ -10,6 +10,9 @@
 //  Stores: ops i..j-1 wrote D distinct bytes (tensors of this engine alone) that are still alive when j
 //   starts. At j's start HBM holds at most C less what is born at j; the rest must have a valid pool
 //   copy, stored after its write, so after i's start: start_j - start_i >= latencies + rest / bandwidth.
+//  Cold start: in a single pass what starts in HBM has no pool copy. What ops before j accessed and what
+//   is still alive (tensors of this engine alone) is in HBM at j's start, or was stored, or came from the
+//   pool, so all of it but C bytes crossed one link or the other: start_j >= rest / (both bandwidths).
 //  HBM: ops i..j-1 and those copies share HBM bandwidth B. Op k takes at least its time alone d and
 //   (h + c) / B if c bytes are copied meanwhile, c at most bandwidth x its time. So c up to
 //   f = min(link x d, B x d - h) is free, more costs 1/B a byte while the op is bound by HBM, then 1/link

@@ -80,6 +80,12 @@ int EvictionLedger::freed_from(const Gap& g, Ticks store_end) const {
   return std::max(g.open + 1, clock_.first_start_from(store_end - turn(g)));
 }
 
+Ticks EvictionLedger::reload_start(int unit, int position) const {
+  const Gap& g = gap(unit);
+  const Ticks release = clock_.all_ended(liveness_.anchor_freeing(position, g.close));
+  return reads_.latest_start(release, clock_.start(g.close), load_ticks(unit));
+}
+
 Verdict EvictionLedger::evict(int unit, int position) {
   const Gap& g = gap(unit);
   if (position >= g.until) return Verdict::kUseless;

@@ -32,6 +32,8 @@ class EvictionLedger {
  public:
   EvictionLedger(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock);
 
+  // When its load would start at the latest to be hidden; before all time if it can't be.
+  Ticks reload_start(int unit, int position) const;
   // Lets the unit leave so that `position` (inside its gap, on the gap's axis) is freed.
   Verdict evict(int unit, int position);
   // The same, whatever it takes: who waits for store or load is the walk's business.

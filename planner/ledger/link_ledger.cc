@@ -75,6 +75,16 @@ std::optional<Booking> LinkLedger::book_earliest(Ticks release, Ticks deadline, 
   return booking;
 }
 
+Ticks LinkLedger::latest_start(Ticks release, Ticks deadline, Ticks length) const {
+  for (Ticks left = length, time = deadline; time > release;) {
+    const TickSpan hole = hole_before(time, release);
+    if (hole.second - hole.first >= left) return hole.second - left;
+    left -= hole.second - hole.first;
+    time = hole.first;
+  }
+  return std::numeric_limits<Ticks>::min() / 4;
+}
+
 Ticks LinkLedger::free(Ticks release, Ticks deadline, Ticks enough) const {
   Ticks sum = 0;
   for (Ticks time = deadline; time > release && sum < enough;) {

@@ -33,6 +33,8 @@ class LinkLedger {
   std::optional<Booking> book_earliest(Ticks release, Ticks deadline, Ticks length);
   // Free ticks in the window, counted up to `enough`.
   Ticks free(Ticks release, Ticks deadline, Ticks enough) const;
+  // Where a booking made as late as possible would start; the lowest value if there is no room.
+  Ticks latest_start(Ticks release, Ticks deadline, Ticks length) const;
   // Where a booking made as early as possible would end, had it all the time.
   Ticks earliest_end(Ticks release, Ticks length) const;
   void cancel(const Booking& booking);

@@ -1,6 +1,7 @@
 #include "planner/passes/choose_evictions.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <queue>
 #include <tuple>
@@ -15,6 +16,9 @@ namespace {
 constexpr int kCompared = 8;
 // How often a gap whose store is late asks again as soon as that might help.
 constexpr int kAsksFreely = 6;
+// How often the best candidates are looked at again before one is taken: a cap on work, seldom reached.
+constexpr int kLooks = 64;
+constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
 
 // A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
 struct Early {
@@ -27,32 +31,33 @@ struct Early {
 };
 
 struct Candidate {
+  std::int64_t reach;  // next use, or how late it could be reloaded (at most; in ticks), on the sweep's axis
   int next_use;        // on the sweep's axis
   bool costs;          // needs the link at all
   std::int64_t bytes;  // of a piece
   int rank;
   int gap;
-  auto key() const { return std::tuple(next_use, !costs, bytes, -rank, gap); }
+  auto key() const { return std::tuple(reach, -next_use, !costs, bytes, -rank, gap); }
   bool operator<(const Candidate& other) const { return key() < other.key(); }
 };
 
 class Sweep {
  public:
   Sweep(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-        const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger)
+        const std::vector<std::int32_t>& rank, SweepOrder order, EvictionLedger& ledger)
       : graph_(graph),
         liveness_(liveness),
         clock_(clock),
         rank_(rank),
-        cold_start_(cold_start),
+        order_(order),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
-        asked_(liveness.gaps.size()),
-        refused_use_(liveness.gaps.size(), -1),
         back_(liveness.positions),
-        opening_(liveness.positions + 1) {}
+        opening_(liveness.positions + 1),
+        asked_(liveness.gaps.size()),
+        refused_use_(liveness.gaps.size(), -1) {}
 
-  void run(bool on_demand);
+  std::int64_t run(bool on_demand);
 
  private:
   void open_gaps(int position);
@@ -63,6 +68,8 @@ class Sweep {
   void watch(int unit, int offset);
   void offer(int gap, int position);
   void refuse(const Candidate& candidate);
+  Ticks axis_shift(int offset) const { return offset > 0 ? clock_.period() : 0; }
+  Ticks axis_start(int position, int offset) const { return clock_.start(position) - axis_shift(offset); }
   // A gap's own axis may be one turn ahead of the sweep's.
   int on_axis(const Gap& gap, int position) const {
     return position > gap.open ? position : position + liveness_.positions;
@@ -78,7 +85,7 @@ class Sweep {
   const Liveness& liveness_;
   const StepClock& clock_;
   const std::vector<std::int32_t>& rank_;
-  const ColdStart cold_start_;
+  const SweepOrder order_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
   std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
@@ -89,9 +96,10 @@ class Sweep {
   std::priority_queue<Early> early_;
   std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
   bool pool_short_ = false;
+  std::int64_t looked_ = 0;
 };
 
-void Sweep::run(bool on_demand) {
+std::int64_t Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
     if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
@@ -115,6 +123,7 @@ void Sweep::run(bool on_demand) {
     back_[p] = {};
     on_demand ? relieve_on_demand(p) : relieve(p);
   }
+  return looked_;
 }
 
 void Sweep::offer(int g, int position) {
@@ -124,9 +133,12 @@ void Sweep::offer(int g, int position) {
       pending_.push_back(u);
   if (next_piece_[g] == pieces(g) || graph_.bytes[liveness_.gaps[g].tensor] == 0) return;
   const Gap& gap = liveness_.gaps[g];
-  const int next_use = gap.close - (on_axis(gap, position) - position);
+  const int offset = on_axis(gap, position) - position;
+  const int next_use = gap.close - offset;
   if (next_use <= position) return;
-  idle_.push({next_use, gap.loads || !ledger_.clean(unit(g)), liveness_.piece_bytes(gap.tensor, 0),
+  std::int64_t reach = next_use;
+  if (order_.score == Score::kFarthestReload) reach = gap.loads ? axis_start(gap.close, offset) : kForever;
+  idle_.push({reach, next_use, gap.loads || !ledger_.clean(unit(g)), liveness_.piece_bytes(gap.tensor, 0),
               rank_[gap.tensor], g});
 }
 
@@ -187,7 +199,7 @@ Verdict Sweep::evict_piece(int g, int position) {
   const int tensor = liveness_.gaps[g].tensor;
   const bool choice = !liveness_.repeats && graph_.persistent[tensor] && !ledger_.clean(unit(g)) &&
                       liveness_.versions[liveness_.gaps[g].version].written < 0;
-  if (choice && cold_start_ == ColdStart::kPoolFirst) start_in_pool(tensor);
+  if (choice && order_.cold_start == ColdStart::kPoolFirst) start_in_pool(tensor);
   const Verdict verdict = ledger_.evict(unit(g), position);
   if (verdict != Verdict::kStoreLate || !choice || !start_in_pool(tensor)) return verdict;
   return ledger_.evict(unit(g), position);
@@ -195,14 +207,32 @@ Verdict Sweep::evict_piece(int g, int position) {
 
 // Evicts one unit (or one whole tensor that then starts in the pool); false if none can be hidden.
 bool Sweep::evict_best(int position) {
-  while (!idle_.empty() && idle_.top().next_use > position) {
-    const Candidate best = idle_.top();
+  int looks = 0;
+  while (!idle_.empty()) {
+    Candidate best = idle_.top();
+    if (best.next_use <= position) {
+      idle_.pop();
+      continue;
+    }
     const Gap& gap = liveness_.gaps[best.gap];
     if (next_piece_[best.gap] == pieces(best.gap)) {
       idle_.pop();
       continue;
     }
     const int at = on_axis(gap, position);
+    // How late it can be reloaded only falls as the link fills: look again before taking it for the best.
+    if (order_.score == Score::kFarthestReload && gap.loads && looks < kLooks) {
+      ++looks;
+      ++looked_;
+      const std::int64_t reach = ledger_.reload_start(unit(best.gap), at) - axis_shift(at - position);
+      if (reach < best.reach) {
+        best.reach = reach;
+        idle_.pop();
+        idle_.push(best);
+        continue;
+      }
+    }
+    ++looked_;
     const Verdict verdict = whole(gap) ? evict_whole(gap, at) : evict_piece(best.gap, at);
     if (verdict == Verdict::kDone) {
       do watch(unit(best.gap), at - position);
@@ -212,6 +242,7 @@ bool Sweep::evict_best(int position) {
     idle_.pop();
     pool_short_ |= verdict == Verdict::kNoPool;
     if (verdict == Verdict::kUseless || verdict == Verdict::kNoPool) continue;
+    best.reach = best.next_use;
     refuse(best);
     if (verdict != Verdict::kStoreLate) continue;
     const Ticks late = at == position ? 0 : clock_.period();
@@ -234,6 +265,7 @@ void Sweep::watch(int unit, int offset) {
 }
 
 void Sweep::stall_cheapest(int position) {
+  looked_ += 2 * kCompared;
   const auto offset = [&](int u) { return on_axis(liveness_.gap(u), position) - position; };
   std::vector<Candidate> fresh;
   while (!refused_.empty() && refused_.top().next_use > position && fresh.size() < kCompared) {
@@ -293,14 +325,15 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
   return rank;
 }
 
-void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                      const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, cold_start, ledger).run(false);
+std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              EvictionLedger& ledger) {
+  return Sweep(graph, liveness, clock, rank, order, ledger).run(false);
 }
 
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ColdStart::kStoreFirst, ledger).run(true);
+  Sweep(graph, liveness, clock, rank, {}, ledger).run(true);
 }
 
 }  // namespace hyperoffload

@@ -28,8 +28,17 @@ void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const St
 // may start in the pool instead, if its first load hides, too: when its store would be late, or, with
 // kPoolFirst, always (it leaves the link out to what has no such choice).
 enum class ColdStart { kStoreFirst, kPoolFirst };
+// kFarthestReload takes what can be reloaded last, as the link stands, and of equals what is used first:
+// where the link is nearly full, that spaces the loads instead of piling them up before the last uses.
+enum class Score { kFarthestUse, kFarthestReload };
+struct SweepOrder {
+  Score score = Score::kFarthestUse;
+  ColdStart cold_start = ColdStart::kStoreFirst;
+};
 
-void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                      const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger);
+// Returns how many candidates it looked at: the work it took.
+std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              EvictionLedger& ledger);
 
 }  // namespace hyperoffload
