@@ -9,6 +9,7 @@
 
 #include "app/commands.h"
 #include "app/experiment.h"
+#include "app/export_command.h"
 #include "app/import_command.h"
 #include "app/policy_spec.h"
 #include "sim/model/error.h"
@@ -112,6 +113,16 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->callback([&] { chosen = [&] { return simulate_command(options); }; });
 }
 
+void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
+  auto* export_plan = app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
+  export_plan->add_option("PLAN", command.plan, "plan, or hyper-parallel's schedule (JSON)")->required();
+  export_plan->add_option("--trace", command.trace, "the layer trace that the plan is for")->required();
+  export_plan->add_option("--format", command.format, "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")->required();
+  export_plan->add_option("-o,--output", command.output, "file to write (default: standard output)");
+  export_plan->footer("Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
+  export_plan->callback([&] { chosen = [&] { return export_command(command); }; });
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.", "hyperoffload");
   app.set_version_flag("--version", std::string("hyperoffload ") + HYPEROFFLOAD_VERSION);
@@ -121,6 +132,7 @@ int parse_and_run(int argc, char** argv) {
   RunOptions run;
   TraceOptions trace;
   ImportCommand import;
+  ExportCommand export_plan;
   PlanOptions plan;
   CheckOptions check;
   SimulateOptions simulate;
@@ -129,6 +141,7 @@ int parse_and_run(int argc, char** argv) {
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
+  add_export(app, export_plan, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
