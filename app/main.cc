@@ -10,6 +10,7 @@
 
 #include "app/commands.h"
 #include "app/experiment.h"
+#include "app/export_command.h"
 #include "app/import_command.h"
 #include "app/policy_spec.h"
 #include "sim/model/error.h"
@@ -137,6 +138,16 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->callback([&] { chosen = [&] { return simulate_command(options); }; });
 }
 
+void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
+  auto* export_plan = app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
+  export_plan->add_option("PLAN", command.plan, "plan, or hyper-parallel's schedule (JSON)")->required();
+  export_plan->add_option("--trace", command.trace, "the layer trace that the plan is for")->required();
+  export_plan->add_option("--format", command.format, "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")->required();
+  export_plan->add_option("-o,--output", command.output, "file to write (default: standard output)");
+  export_plan->footer("Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
+  export_plan->callback([&] { chosen = [&] { return export_command(command); }; });
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.",
                "hyperoffload");
@@ -147,6 +158,7 @@ int parse_and_run(int argc, char** argv) {
   RunOptions run;
   TraceOptions trace;
   ImportCommand import;
+  ExportCommand export_plan;
   PlanOptions plan;
   CheckOptions check;
   SimulateOptions simulate;
@@ -155,8 +167,9 @@ int parse_and_run(int argc, char** argv) {
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
+  add_export(app, export_plan, chosen);
   // CLI11 would only say that a sub-command is required.
-  const std::vector<std::string> commands = {"run", "trace", "plan", "check", "simulate"};
+  const std::vector<std::string> commands = {"run", "trace", "plan", "check", "simulate", "export"};
   if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
     throw InputError("the command line", in_quotes(argv[1]), one_of(argv[1], commands));
   try {
