@@ -34,16 +34,17 @@ Throughput throughput_of(const Graph& graph, const Hardware& hardware, Seconds i
       phase_at != meta.end() && phase_at->is_string() ? phase_at->get<std::string>() : "";
   const auto batch = positive(meta, "batch"), sequence = positive(meta, "sequence");
 
+  const double steps = positive(meta, "steps").value_or(1);  // tokens a decoding sample gets
   std::optional<double> tokens = positive(meta, "tokens");
-  if (!tokens && batch && phase == "decode") tokens = batch;
+  if (!tokens && batch && phase == "decode") tokens = *batch * steps;
   if (!tokens && batch && sequence && (phase == "train" || phase == "prefill")) tokens = *batch * *sequence;
   std::optional<double> samples = positive(meta, "samples");
   if (!samples && (phase == "train" || phase == "prefill")) samples = batch;
 
   if (tokens) result.tokens_per_s = *tokens / iteration.value;
-  if (samples && phase != "decode") result.samples_per_s = *samples / iteration.value;
+  if (samples && phase != "decode" && phase != "mixed") result.samples_per_s = *samples / iteration.value;
   if (phase == "prefill") result.time_to_first_token = iteration;
-  if (phase == "decode") result.time_per_output_token = iteration;
+  if (phase == "decode" || phase == "mixed") result.time_per_output_token = Seconds(iteration.value / steps);
   return result;
 }
 

@@ -10,6 +10,7 @@ namespace hyperoffload {
 namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 32;  // in one pass; keeps every product within int64
+constexpr std::int64_t kMostLength = std::int64_t{1} << 31;  // of a sample: its pairs of tokens, too
 
 void require(bool good, const WorkloadSpec& spec, const std::string& key, const std::string& found,
              const std::string& expected) {
@@ -27,6 +28,8 @@ void check_lengths(const WorkloadSpec& spec, const ModelConfig& model) {
   const std::int64_t last = spec.sequence + (decodes ? spec.steps : 0);
   require(last <= model.max_positions, spec, "sequence", fmt::format("{} tokens in the end", last),
           fmt::format("at most {}: the model's max_position_embeddings", model.max_positions));
+  require(last <= kMostLength, spec, "sequence", fmt::format("{} tokens in the end", last),
+          fmt::format("at most {}", kMostLength));
   require(spec.batch <= kMostTokens / spec.sequence, spec, "batch",
           fmt::format("{} samples of {} tokens", spec.batch, spec.sequence),
           fmt::format("at most {} tokens", kMostTokens));
@@ -42,6 +45,9 @@ void check_lengths(const WorkloadSpec& spec, const ModelConfig& model) {
     const std::int64_t end = spec.prefill->cached + spec.steps * spec.prefill->tokens;
     require(end <= model.max_positions, spec, "prefill", fmt::format("{} tokens in the end", end),
             fmt::format("at most {}: the model's max_position_embeddings", model.max_positions));
+    require(end <= kMostLength && spec.prefill->batch <= kMostTokens / end, spec, "prefill",
+            fmt::format("{} prompts of {} tokens in the end", spec.prefill->batch, end),
+            fmt::format("at most {} tokens a prompt, {} together", kMostLength, kMostTokens));
   }
 }
 
@@ -88,6 +94,12 @@ void check_training(const WorkloadSpec& spec, const ModelConfig& model) {
   require(!spec.published_weights, spec, "weight_dtype", "published", "a type to train in");
   require(!(t.zero == 3 && t.optimizer_on_host), spec, "train.zero", "3 with the optimizer on the host",
           "at most 2 there");
+  require(!(t.optimizer == "none" && t.optimizer_on_host), spec, "train.optimizer_on", "host",
+          "none with optimizer: none");
+  const std::int64_t stages = std::int64_t{spec.parallel.pp} * spec.parallel.virtual_stages;
+  const std::int64_t most = (static_cast<std::int64_t>(model.layers.size()) + stages - 1) / stages;
+  require(t.recompute_layers <= most, spec, "train.recompute_layers", std::to_string(t.recompute_layers),
+          fmt::format("at most the {} layers of a stage", most));
   for (const LayerSpec& layer : model.layers) {
     const auto* mla = std::get_if<MlaSpec>(&layer.mixer);
     const bool picks = (mla && mla->indexer) || std::holds_alternative<CompressedAttentionSpec>(layer.mixer);
@@ -105,15 +117,49 @@ void check_context(const WorkloadSpec& spec, const ModelConfig& model, const Ran
     const auto* mla = std::get_if<MlaSpec>(&layer.mixer);
     const bool plain = std::holds_alternative<std::monostate>(layer.mixer) ||
                        std::holds_alternative<AttentionSpec>(layer.mixer) || (mla && !mla->indexer);
-    require(plain, spec, "parallel.cp", std::to_string(p.cp),
-            "1: context parallelism is modelled for attention over all tokens or a window");
+    require(
+        plain, spec, "parallel.cp", std::to_string(p.cp),
+        "1: context parallelism is modelled for attention over all tokens or a window, without an indexer");
   }
+}
+
+// Keys that would change nothing.
+void check_idle_keys(const WorkloadSpec& spec, const ModelConfig& model, bool experts) {
+  const SparseSpec& s = spec.sparse;
+  const bool picks = std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& l) {
+    const auto* mla = std::get_if<MlaSpec>(&l.mixer);
+    return mla && mla->indexer;
+  });
+  const bool attends = std::any_of(model.layers.begin(), model.layers.end(), [](const LayerSpec& l) {
+    const auto* a = std::get_if<AttentionSpec>(&l.mixer);
+    return (a && a->window == 0) || std::holds_alternative<MlaSpec>(l.mixer);
+  });
+  if (s.given || s.top_k > 0 || s.reuse > 0) {
+    require(spec.phase == Phase::kDecode || spec.phase == Phase::kMixed, spec, "sparse", "the key",
+            "none: it belongs to phase decode or mixed");
+    require(attends, spec, "sparse", "the key",
+            "none: no layer of the model attends over all tokens of a cache it could select from");
+    require(s.top_k > 0 || picks, spec, "sparse", "no top_k",
+            "the tokens a query reads: the model has no indexer that says how many");
+    require(s.reuse == 0 || spec.kv_block > 0, spec, "sparse.reuse", fmt::format("{}", s.reuse),
+            "0, or a kv_block: without blocks there is nothing to read again");
+  }
+  require(experts || (!spec.experts.given && spec.experts.routing == Routing::kBalanced), spec, "experts",
+          "the key", "none: the model has no experts");
+  const bool train = spec.phase == Phase::kTrain;
+  require(!train || spec.kv_block == 0, spec, "kv_block", std::to_string(spec.kv_block),
+          "none: training keeps no cache");
+  require(!train || !spec.kv_dtype, spec, "kv_dtype", spec.kv_dtype ? to_string(*spec.kv_dtype) : "",
+          "none: training keeps no cache");
+  require(train || !spec.train.given, spec, "train", "the key", "none: it belongs to phase train");
 }
 
 }  // namespace
 
 void check_workload(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& p) {
   check_lengths(spec, model);
+  require(spec.phase == Phase::kTrain || spec.parallel.virtual_stages == 1, spec, "parallel.virtual_stages",
+          std::to_string(spec.parallel.virtual_stages), "1, unless training");
   for (const LayerSpec& layer : model.layers) check_layer(spec, layer, p);
   const std::int64_t stages = std::int64_t{p.pp} * spec.parallel.virtual_stages;
   require(stages <= static_cast<std::int64_t>(model.layers.size()), spec, "parallel.pp",
@@ -123,18 +169,18 @@ void check_workload(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   const bool experts = std::any_of(model.layers.begin(), model.layers.end(),
                                    [](const LayerSpec& l) { return std::holds_alternative<MoeSpec>(l.ffn); });
   require(experts || p.ep == 1, spec, "parallel.ep", std::to_string(p.ep), "1: the model has no experts");
-  require(!spec.published_weights || model.quant || model.dtype, spec, "weight_dtype", "published",
-          "a type: the config says neither quantization_config nor torch_dtype");
+  require(!spec.published_weights || model.quant, spec, "weight_dtype", "published",
+          "a type: the model's config has no quantization_config");
+  check_idle_keys(spec, model, experts);
   require(spec.mtp >= 0 && spec.mtp <= model.mtp_layers, spec, "mtp", std::to_string(spec.mtp),
-          fmt::format("at most the model's {} prediction modules", model.mtp_layers));
+          fmt::format("at most the {} prediction modules of the model's config (num_nextn_predict_layers)",
+                      model.mtp_layers));
   require(spec.mtp == 0 || model.streams == 0, spec, "mtp", std::to_string(spec.mtp),
           "0: this model's prediction modules are not modelled");
   check_context(spec, model, p);
   if (spec.phase == Phase::kTrain) return check_training(spec, model);
   require(p.cp == 1 || (spec.phase == Phase::kPrefill && spec.chunk == 0), spec, "parallel.cp",
           std::to_string(p.cp), "1, unless training or prefilling a whole prompt");
-  require(spec.parallel.virtual_stages == 1, spec, "parallel.virtual_stages",
-          std::to_string(spec.parallel.virtual_stages), "1, unless training");
   require(spec.kv_block >= 0, spec, "kv_block", std::to_string(spec.kv_block), "0 or more tokens");
 }
 

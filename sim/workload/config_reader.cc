@@ -131,6 +131,15 @@ std::string without_bare_words(const std::string& text) {
   return out;
 }
 
+// "FILE: line 3, column 7", of the `byte`-th byte.
+std::string place_in(const std::string& text, std::size_t byte, const std::string& source) {
+  const std::size_t end = std::min(byte > 0 ? byte - 1 : 0, text.size());
+  const auto from = text.begin(), to = from + static_cast<std::ptrdiff_t>(end);
+  const std::size_t start = end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+  return fmt::format("{}: line {}, column {}", source, 1 + std::count(from, to, '\n'),
+                     start == std::string::npos ? end + 1 : end - start);
+}
+
 }  // namespace
 
 json parse_config_json(const std::string& text, const std::string& source) {
@@ -143,11 +152,15 @@ json parse_config_json(const std::string& text, const std::string& source) {
       duplicate = value.get<std::string>();
     return true;
   };
+  const std::string readable = without_bare_words(text);
   json root;
   try {
-    root = json::parse(without_bare_words(text), watch);
-  } catch (const json::exception& e) {
-    throw InputError(source, fmt::format("no valid JSON ({})", e.what()), "a HuggingFace config.json");
+    root = json::parse(readable, watch);
+  } catch (const json::parse_error& e) {
+    throw InputError(place_in(readable, e.byte, source), "text that isn't JSON in UTF-8",
+                     "a HuggingFace config.json");
+  } catch (const json::exception&) {  // a number beyond any type
+    throw InputError(source, "a number that is out of range", "a HuggingFace config.json");
   }
   if (!duplicate.empty())
     throw InputError(source, fmt::format("the key \"{}\" twice", duplicate), "each key once");
@@ -177,17 +190,17 @@ const json* ConfigReader::raw(const std::string& key) {
 
 bool ConfigReader::has(const std::string& key) { return raw(key) != nullptr; }
 
-std::int64_t ConfigReader::whole(const std::string& key, std::int64_t least) {
+std::int64_t ConfigReader::whole(const std::string& key, std::int64_t least, std::int64_t most) {
   const json* value = raw(key);
-  const std::string expected = fmt::format("a whole number, {} or more", least);
+  const std::string expected = fmt::format("a whole number from {} to {}", least, most);
   if (!value) fail(key, shown(key), expected);
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;  // keeps products of three in range of checks
-  if (!value->is_number_integer() || value->get<std::int64_t>() < least || value->get<std::int64_t>() > kMost)
+  if (!value->is_number_integer() || value->get<std::int64_t>() < least || value->get<std::int64_t>() > most)
     fail(key, shown(key), expected);
   return value->get<std::int64_t>();
 }
 
 std::int64_t ConfigReader::count(const std::string& key) { return whole(key, 1); }
+std::int64_t ConfigReader::length(const std::string& key) { return whole(key, 1, kMostLength); }
 std::int64_t ConfigReader::count(const std::string& key, std::int64_t fallback) {
   return has(key) ? whole(key, 1) : fallback;
 }
@@ -206,7 +219,8 @@ std::int64_t ConfigReader::count_of(const std::vector<std::string>& keys) {
     value = mine;
     from = key;
   }
-  if (from.empty()) fail(keys.front(), shown(keys.front()), "a whole number, 1 or more");
+  if (from.empty())
+    fail(keys.front(), shown(keys.front()), fmt::format("a whole number from 1 to {}", kMostCount));
   return value;
 }
 
@@ -243,8 +257,8 @@ std::vector<std::int64_t> ConfigReader::counts(const std::string& key) {
   if (!value || !value->is_array()) fail(key, shown(key), "a list of whole numbers");
   std::vector<std::int64_t> out;
   for (const json& item : *value) {
-    if (!item.is_number_integer() || item.get<std::int64_t>() < 0)
-      fail(key, short_text(item), "a whole number");
+    if (!item.is_number_integer() || item.get<std::int64_t>() < 0 || item.get<std::int64_t>() > kMostCount)
+      fail(key, short_text(item), fmt::format("a whole number from 0 to {}", kMostCount));
     out.push_back(item.get<std::int64_t>());
   }
   return out;

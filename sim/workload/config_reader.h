@@ -19,6 +19,10 @@ class ConfigReader {
   bool has(const std::string& key);  // present and not null
   const nlohmann::json* raw(const std::string& key);
 
+  // Sizes up to kMostCount; a number of tokens up to kMostLength.
+  static constexpr std::int64_t kMostCount = std::int64_t{1} << 24;
+  static constexpr std::int64_t kMostLength = std::int64_t{1} << 40;
+  std::int64_t length(const std::string& key);
   // Required; with a fallback: taken when the key is absent or null.
   std::int64_t count(const std::string& key);  // a whole number > 0
   std::int64_t count(const std::string& key, std::int64_t fallback);
@@ -46,7 +50,7 @@ class ConfigReader {
 
  private:
   std::string where(const std::string& key) const;
-  std::int64_t whole(const std::string& key, std::int64_t least);
+  std::int64_t whole(const std::string& key, std::int64_t least, std::int64_t most = kMostCount);
 
   const nlohmann::json& object_;
   std::string source_, prefix_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "sim/model/error.h"
 #include "sim/model/units.h"
 
 namespace hyperoffload {
@@ -60,7 +61,12 @@ inline std::optional<DataType> data_type_from(const std::string& name) {
   return std::nullopt;
 }
 
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of one tensor
+
 constexpr Bytes bytes_of(std::int64_t elements, DataType type) {
+  if (elements < 0 || elements > kMostElements)
+    throw InputError("the workload", std::to_string(elements) + " elements in one tensor",
+                     "at most " + std::to_string(kMostElements));
   return Bytes((elements * bits_of(type) + 7) / 8);
 }
 

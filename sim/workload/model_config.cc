@@ -6,6 +6,7 @@
 #include "sim/model/nearest_name.h"
 #include "sim/model/read_file.h"
 #include "sim/workload/config_reader.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/model_families.h"
 
 namespace hyperoffload {
@@ -73,7 +74,9 @@ void read_family(ConfigReader& r, ModelConfig& model) {
          "a family this program knows: " + one_of(model.model_type, known));
 }
 
-ModelConfig parse_model_config(const std::string& text, const std::string& source) {
+namespace {
+
+ModelConfig read_model_config(const std::string& text, const std::string& source) {
   const nlohmann::json root = parse_config_json(text, source);
   ConfigReader reader(root, source);
   ModelConfig model;
@@ -120,6 +123,14 @@ ModelConfig parse_model_config(const std::string& text, const std::string& sourc
   read_quantization(reader, model);
   model.left_out = "vision and audio towers";
   reader.finish();
+  return model;
+}
+
+}  // namespace
+
+ModelConfig parse_model_config(const std::string& text, const std::string& source) {
+  ModelConfig model = read_model_config(text, source);
+  check_model_size(model);
   return model;
 }
 

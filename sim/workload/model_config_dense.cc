@@ -10,7 +10,7 @@ namespace hyperoffload {
 void read_sizes(ConfigReader& r, ModelConfig& model, bool tied_by_default) {
   model.hidden = r.count("hidden_size");
   model.vocab = r.count("vocab_size");
-  model.max_positions = r.count("max_position_embeddings");
+  model.max_positions = r.length("max_position_embeddings");
   model.tied_embeddings = r.flag("tie_word_embeddings", tied_by_default);
   r.only("add_cross_attention", {"false"});
   r.only("cross_attention_hidden_size", {});
@@ -110,7 +110,10 @@ void read_llama_like(ConfigReader& r, ModelConfig& model) {
   const std::int64_t window = window_from(r, type, windowed_from);
   r.only("use_mrope", {"false"});
   r.only("partial_rotary_factor", {"1.0", "1"});
-  model.mtp_layers = r.count_or_zero("num_nextn_predict_layers", 0);
+  if (type == "mimo")  // the one of these types that is published with prediction modules
+    model.mtp_layers = r.count_or_zero("num_nextn_predict_layers", 0);
+  else
+    r.only("num_nextn_predict_layers", {"0"});
   const std::vector<std::string> types = read_layer_types(r, {"full_attention", "sliding_attention"});
   const MlpSpec mlp = read_mlp(r);
   make_layers(r, model, [&](std::size_t i) {

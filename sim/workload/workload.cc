@@ -7,6 +7,7 @@
 #include "sim/model/error.h"
 #include "sim/workload/check_workload.h"
 #include "sim/workload/generators.h"
+#include "sim/workload/limits.h"
 #include "sim/workload/model_figures.h"
 
 namespace hyperoffload {
@@ -89,6 +90,8 @@ Graph generate_trace(const WorkloadSpec& spec) {
 Graph generate_trace(const WorkloadSpec& spec, const ModelConfig& model) {
   const RankPlace place = place_of(spec.parallel, spec.at("parallel"));
   check_workload(spec, model, place);
+  check_value_sizes(spec, model);
+  check_trace_size(spec, model, place);
   TraceWriter writer(spec, place);
   if (spec.phase == Phase::kTrain)
     generate_training(spec, model, place, writer);

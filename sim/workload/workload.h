@@ -47,6 +47,7 @@ struct TrainSpec {
   std::optional<DataType> gradient_dtype;  // of accumulated weight gradients; else that of activations
   std::int64_t bucket_bytes = 0;           // gradients reduced together; 0: one bucket a layer
   bool optimizer_on_host = false;          // states in the pool, updated by the host
+  bool given = false;                      // the workload has the key
 };
 
 // How routed experts are picked. Balanced: tokens take experts in turn, each the same number. Random:
@@ -54,6 +55,7 @@ struct TrainSpec {
 struct RoutingSpec {
   Routing routing = Routing::kBalanced;
   std::uint64_t seed = 0;
+  bool given = false;  // the workload has the key
 };
 
 // Decode attention that reads selected blocks of the cache only.
@@ -61,6 +63,7 @@ struct SparseSpec {
   std::int64_t top_k = 0;  // tokens a query reads; 0: what the model's indexer says, else all
   double reuse = 0;        // share of a step's blocks that were also the step before's
   std::uint64_t seed = 0;
+  bool given = false;  // the workload has the key
 };
 
 // What one collective takes, by the alpha-beta model; without it, collectives carry no time of their own.

@@ -53,6 +53,7 @@ TrainSpec read_train(const YamlNode& node) {
   const YamlMap map(node, {"optimizer", "optimizer_on", "recompute", "recompute_kernels", "recompute_layers",
                            "zero", "microbatches", "schedule", "gradient_dtype", "bucket"});
   TrainSpec t;
+  t.given = true;
   if (const auto optimizer = map.find("optimizer")) {
     t.optimizer = optimizer->string();
     if (t.optimizer != "adamw" && t.optimizer != "none") optimizer->fail("adamw or none");
@@ -93,6 +94,7 @@ TrainSpec read_train(const YamlNode& node) {
 void read_extras(const YamlMap& map, WorkloadSpec& spec) {
   if (const auto experts = map.find("experts")) {
     const YamlMap keys(*experts, {"routing", "seed"});
+    spec.experts.given = true;
     if (const auto routing = keys.find("routing"))
       spec.experts.routing = named(*routing, std::vector<Routing>{Routing::kBalanced, Routing::kRandom});
     if (const auto seed = keys.find("seed"))
@@ -100,6 +102,7 @@ void read_extras(const YamlMap& map, WorkloadSpec& spec) {
   }
   if (const auto sparse = map.find("sparse")) {
     const YamlMap keys(*sparse, {"top_k", "reuse", "seed"});
+    spec.sparse.given = true;
     read_count(keys, "top_k", spec.sparse.top_k);
     if (const auto reuse = keys.find("reuse")) spec.sparse.reuse = reuse->number(0, 1);
     if (const auto seed = keys.find("seed"))

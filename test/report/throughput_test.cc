@@ -30,6 +30,16 @@ TEST_CASE("Decode makes one token a sequence of the batch in an iteration") {
   CHECK_FALSE(t.time_to_first_token.has_value());
 }
 
+TEST_CASE("Several decode steps in one iteration share its time, prompts beside them or not") {
+  for (const std::string phase : {"decode", "mixed"}) {
+    const Throughput t = of_meta(R"({"phase": ")" + phase + R"(", "batch": 8, "steps": 5, "samples": 10})");
+    CHECK(t.time_per_output_token == Seconds(0.5 / 5));
+    CHECK_FALSE(t.samples_per_s.has_value());
+    CHECK_FALSE(t.time_to_first_token.has_value());
+  }
+  CHECK(*of_meta(R"({"phase": "decode", "batch": 8, "steps": 5})").tokens_per_s == 8 * 5 / 0.5);
+}
+
 TEST_CASE("What the trace says outright goes before what could be worked out") {
   const Throughput t =
       of_meta(R"({"phase": "train", "batch": 2, "sequence": 100, "tokens": 50, "samples": 4})");

@@ -25,7 +25,7 @@ TEST_CASE("odd values are refused by name") {
   CHECK(contains(input_error([] { parse_model_config("{\"model_type\": \"abacus\"}", "a.json"); }),
                  "a.json: model_type: found \"abacus\""));
   CHECK(contains(input_error([] { parse_model_config("{\"model_type\": \"llama\"", "a.json"); }),
-                 "a.json: found no valid JSON"));
+                 "a.json: line 1, column 24: found text that isn't JSON"));
   CHECK(contains(input_error([] { parse_model_config("{\"a\": 1, \"a\": 2}", "a.json"); }),
                  "the key \"a\" twice"));
   CHECK(contains(input_error([] { load_model_config("/nowhere/config.json"); }),
@@ -42,7 +42,7 @@ TEST_CASE("null heads, zero layers and heads that don't fit are refused by name"
   };
   CHECK(contains(parse("num_key_value_heads", "null"), "tiny.json: num_key_value_heads: found null"));
   CHECK(contains(parse("num_hidden_layers", "0"),
-                 "num_hidden_layers: found 0, expected a whole number, 1 or more"));
+                 "num_hidden_layers: found 0, expected a whole number from 1 to 16777216"));
   CHECK(contains(parse("num_attention_heads", "null"), "num_attention_heads: found null"));
   CHECK(contains(parse("num_attention_heads", "3"),
                  "num_key_value_heads: found 2, expected a divisor of num_attention_heads = 3"));
