@@ -108,7 +108,7 @@ bool Search::valid(const Plan& plan) {
 
 std::int64_t Search::piece_size(int parts) const {
   const std::int64_t largest = *std::max_element(graph_.bytes.begin(), graph_.bytes.end());
-  const Machine& m = graph_.machine;
+  const NpuMachine& m = graph_.machine;
   const double worth = 50 * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
   return std::max<std::int64_t>({(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), 1});
 }

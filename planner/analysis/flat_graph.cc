@@ -3,16 +3,16 @@
 #include <algorithm>
 
 namespace hyperoffload {
-double Machine::load_seconds(std::int64_t bytes) const {
+double NpuMachine::load_seconds(std::int64_t bytes) const {
   return read_latency + static_cast<double>(bytes) / std::min(read_bandwidth, hbm_bandwidth);
 }
 
-double Machine::store_seconds(std::int64_t bytes) const {
+double NpuMachine::store_seconds(std::int64_t bytes) const {
   return write_latency + static_cast<double>(bytes) / std::min(write_bandwidth, hbm_bandwidth);
 }
 
-Machine one_npu(const Hardware& hardware) {
-  Machine m;
+NpuMachine one_npu(const Hardware& hardware) {
+  NpuMachine m;
   const LinkDirection read = fair_link(hardware, true), write = fair_link(hardware, false);
   m.hbm = hardware.hbm_usable().value;
   m.pool = fair_pool(hardware).value;

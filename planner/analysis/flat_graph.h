@@ -1,7 +1,7 @@
 // A graph and a machine as the planner's passes read them all the time: flat arrays by index.
 //
 // Built once, shared by every walk and pass. Accesses stand by op and by tensor; costs are those of
-// op_cost(). Units: bytes (int64), seconds and bytes/s (double). `Machine` is what one NPU sees: its
+// op_cost(). Units: bytes (int64), seconds and bytes/s (double). `NpuMachine` is what one NPU sees: its
 // own HBM and links, and an equal share of what it shares with other NPUs (pool bytes, pool ports).
 // With a shared port the times are an estimate (`estimate`): the real share changes with what the
 // other NPUs do at the moment. O(ops + accesses).
@@ -17,7 +17,7 @@
 
 namespace hyperoffload {
 
-struct Machine {
+struct NpuMachine {
   std::int64_t hbm = 0;                           // bytes
   std::int64_t pool = 0;                          // this NPU's share
   double read_bandwidth = 0, read_latency = 0;    // pool -> HBM
@@ -30,7 +30,7 @@ struct Machine {
   double store_seconds(std::int64_t bytes) const;
 };
 
-Machine one_npu(const Hardware& hardware);
+NpuMachine one_npu(const Hardware& hardware);
 
 struct FlatAccess {
   std::int32_t tensor;
@@ -42,7 +42,7 @@ struct FlatGraph {
   FlatGraph(const Graph& graph, const Hardware& hardware);
 
   const Graph* graph;
-  Machine machine;
+  NpuMachine machine;
   int ops = 0, tensors = 0, engines = 0;
   std::vector<OpCost> cost;             // by op
   std::vector<std::int64_t> workspace;  // by op

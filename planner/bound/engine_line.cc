@@ -5,7 +5,7 @@
 namespace hyperoffload {
 
 EngineLine::EngineLine(const FlatGraph& graph, int engine) {
-  const Machine& m = graph.machine;
+  const NpuMachine& m = graph.machine;
   const double link = std::min(m.read_bandwidth, m.hbm_bandwidth);
   time.push_back(0);
   free_bytes.push_back(0);

@@ -113,7 +113,7 @@ class WindowBound {
 
 // Least time from the window's first start to its last.
 double WindowBound::span(const EngineLine& line, const Window& w) const {
-  const Machine& m = graph_.machine;
+  const NpuMachine& m = graph_.machine;
   const double alone = line.time[w.end] - line.time[w.begin];
   const std::int64_t load = w.reads - (m.hbm - line.only_writes[w.begin]),
                      store = w.writes - (m.hbm - line.born[w.end]);
@@ -131,7 +131,7 @@ double WindowBound::span(const EngineLine& line, const Window& w) const {
 
 // Least time from the iteration's start, in a single pass, to move what can't all be in HBM by then.
 double WindowBound::cold_start(const EngineLine& line, int place) const {
-  const Machine& m = graph_.machine;
+  const NpuMachine& m = graph_.machine;
   const std::int64_t moved = line.touched[place] - (m.hbm - line.born[place]);
   if (moved <= 0) return 0;
   return static_cast<double>(moved) / std::min(m.read_bandwidth + m.write_bandwidth, m.hbm_bandwidth);
@@ -202,7 +202,7 @@ double WindowBound::least_end() const {
 // What HBM must hold if the window is to take no longer than the ideal allows.
 std::int64_t WindowBound::least_hbm(int engine, const Window& w) const {
   const EngineLine& line = lines_[engine];
-  const Machine& m = graph_.machine;
+  const NpuMachine& m = graph_.machine;
   const double latest = w.end < line.places ? ideal_ - tail_[line.op[w.end]] : ideal_;
   const double time = latest - earliest_[line.op[w.begin]];
   const double slack = std::max(0.0, time - (line.time[w.end] - line.time[w.begin]));

@@ -8,7 +8,7 @@
 // When an iteration starts in the very state the one before started in, the walk jumps to the last
 // iteration: a long run costs little more than two or three.
 // O(events x (engines + accesses of the op)); millions of ops a second on one engine.
-// Weakness: other NPUs on a shared port are not seen, only an equal share (Machine::estimate).
+// Weakness: other NPUs on a shared port are not seen, only an equal share (NpuMachine::estimate).
 #pragma once
 
 #include <cstdint>

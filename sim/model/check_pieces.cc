@@ -25,23 +25,23 @@ Pieces::Pieces(const Graph& graph, const Plan& plan) {
     begin_.push_back(all_.size());
     Bytes from(0);
     for (; cut != cuts.end() && cut->first == TensorId(t); from = cut++->second) {
-      Piece& piece = all_.emplace_back();
+      PlanPiece& piece = all_.emplace_back();
       piece.from = from;
       piece.to = cut->second;
     }
-    Piece& rest = all_.emplace_back();
+    PlanPiece& rest = all_.emplace_back();
     rest.from = from;
     rest.to = graph.tensors()[t].bytes;
   }
   begin_.push_back(all_.size());
 }
 
-std::span<Piece> Pieces::of(const Action& action) {
-  const std::span<Piece> whole = of(action.tensor);
+std::span<PlanPiece> Pieces::of(const Action& action) {
+  const std::span<PlanPiece> whole = of(action.tensor);
   const auto first = std::lower_bound(whole.begin(), whole.end(), action.from,
-                                      [](const Piece& p, Bytes from) { return p.from < from; });
+                                      [](const PlanPiece& p, Bytes from) { return p.from < from; });
   const auto last =
-      std::lower_bound(first, whole.end(), action.to, [](const Piece& p, Bytes to) { return p.to < to; });
+      std::lower_bound(first, whole.end(), action.to, [](const PlanPiece& p, Bytes to) { return p.to < to; });
   return {first, last + 1};
 }
 

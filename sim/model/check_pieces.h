@@ -13,7 +13,7 @@
 
 namespace hyperoffload {
 
-struct Piece {
+struct PlanPiece {
   Bytes from, to;
   bool resident = false;
   bool assumed = false;       // resident only so that a reader without a prefetch is reported once
@@ -34,17 +34,17 @@ class Pieces {
  public:
   Pieces(const Graph& graph, const Plan& plan);
 
-  std::span<Piece> of(TensorId t) {
+  std::span<PlanPiece> of(TensorId t) {
     return {all_.data() + begin_[t.index()], all_.data() + begin_[t.index() + 1]};
   }
-  std::span<const Piece> of(TensorId t) const {
+  std::span<const PlanPiece> of(TensorId t) const {
     return {all_.data() + begin_[t.index()], all_.data() + begin_[t.index() + 1]};
   }
-  std::span<Piece> of(const Action& action);  // those it moves; its range must not be bad
+  std::span<PlanPiece> of(const Action& action);  // those it moves; its range must not be bad
   std::size_t count() const { return all_.size(); }
 
  private:
-  std::vector<Piece> all_;
+  std::vector<PlanPiece> all_;
   std::vector<std::size_t> begin_;
 };
 

@@ -57,7 +57,7 @@ class RuleWalk {
     std::vector<unsigned char> state;
     state.reserve(pieces_.count());
     for (std::size_t t = 0; t < tensors_.size(); ++t)
-      for (const Piece& p : pieces_.of(TensorId(t)))
+      for (const PlanPiece& p : pieces_.of(TensorId(t)))
         state.push_back(static_cast<unsigned char>(p.resident | p.allocated << 1 |
                                                    (p.copied == tensors_[t].version) << 2 |
                                                    unaccessed(tensors_[t], p) << 3 | p.assumed << 4));
@@ -83,10 +83,10 @@ class RuleWalk {
   void die(TensorId t);
   void meet_targets(TensorId t, int iteration, OpId reader);
   void meet_next_iteration(TensorId t);
-  std::string why_stale(TensorId t, const Piece& piece) const;
-  std::string bytes_of(TensorId t, const Piece& piece) const;
+  std::string why_stale(TensorId t, const PlanPiece& piece) const;
+  std::string bytes_of(TensorId t, const PlanPiece& piece) const;
 
-  static bool unaccessed(const Residency& tensor, const Piece& piece) {
+  static bool unaccessed(const Residency& tensor, const PlanPiece& piece) {
     return piece.resident && piece.arrived > tensor.accessed;
   }
   const Action& action(int index) const { return plan_.actions[static_cast<std::size_t>(index)]; }
@@ -128,7 +128,7 @@ void RuleWalk::place_initially() {
   const std::vector<bool> in_pool = starts_in_pool(graph_, plan_);
   for (std::size_t t = 0; t < tensors_.size(); ++t) {
     const Tensor& tensor = graph_.tensors()[t];
-    for (Piece& p : pieces_.of(TensorId(t))) {
+    for (PlanPiece& p : pieces_.of(TensorId(t))) {
       p.resident = tensor.persistent && !in_pool[t];
       p.allocated = in_pool[t];
       p.copied = in_pool[t] ? tensors_[t].version : 0;
@@ -148,8 +148,8 @@ void RuleWalk::begin_iteration(TensorId t) {
   tensor.blamed = 0;
   tensor.targets.clear();
   tensor.writer = OpId::none();
-  for (Piece& p : pieces_.of(t)) {
-    Piece fresh;
+  for (PlanPiece& p : pieces_.of(t)) {
+    PlanPiece fresh;
     fresh.from = p.from;
     fresh.to = p.to;
     fresh.resident = there;
@@ -200,8 +200,8 @@ void RuleWalk::act(TensorId t, int index) {
 // What is absent has a valid pool copy: it left HBM, or never was there, only with one.
 void RuleWalk::prefetch(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
-  const Piece* resident = nullptr;
-  for (Piece& p : pieces_.of(action(index))) {
+  const PlanPiece* resident = nullptr;
+  for (PlanPiece& p : pieces_.of(action(index))) {
     if (p.resident && !p.assumed) {
       if (!resident) resident = &p;
       continue;
@@ -226,10 +226,10 @@ void RuleWalk::prefetch(TensorId t, int index) {
 
 void RuleWalk::store(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
-  const Piece* absent = nullptr;
-  const Piece* valid = nullptr;
+  const PlanPiece* absent = nullptr;
+  const PlanPiece* valid = nullptr;
   Bytes& take = takes_->store[static_cast<std::size_t>(index)];
-  for (Piece& p : pieces_.of(action(index))) {
+  for (PlanPiece& p : pieces_.of(action(index))) {
     if (!p.resident) {
       if (!absent) absent = &p;
       continue;
@@ -250,10 +250,10 @@ void RuleWalk::store(TensorId t, int index) {
 
 void RuleWalk::detach(TensorId t, int index) {
   Residency& tensor = tensors_[t.index()];
-  const Piece* absent = nullptr;
-  const Piece* unread = nullptr;
-  const Piece* stale = nullptr;
-  for (Piece& p : pieces_.of(action(index))) {
+  const PlanPiece* absent = nullptr;
+  const PlanPiece* unread = nullptr;
+  const PlanPiece* stale = nullptr;
+  for (PlanPiece& p : pieces_.of(action(index))) {
     if (!p.resident) {
       if (!absent) absent = &p;
     } else {
@@ -290,8 +290,8 @@ void RuleWalk::access(TensorId t, const Access& a) {
 void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
   Residency& tensor = tensors_[t.index()];
   if (tensor.absent > 0) {
-    const Piece* absent = nullptr;
-    for (Piece& p : pieces_.of(t)) {
+    const PlanPiece* absent = nullptr;
+    for (PlanPiece& p : pieces_.of(t)) {
       if (p.resident) continue;
       if (!absent) absent = &p;
       if (!a.reads) takes_->op[a.op.index()] += p.bytes().value;
@@ -313,16 +313,16 @@ void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
 void RuleWalk::access_in_pool(TensorId t, const Access& a) {
   Residency& tensor = tensors_[t.index()];
   if (a.reads && tensor.blamed != tensor.version)
-    for (const Piece& p : pieces_.of(t)) {
+    for (const PlanPiece& p : pieces_.of(t)) {
       if (p.copied == tensor.version) continue;
       report_access("pool-read", t, a.op, "reads", why_stale(t, p) + ", and the op works on the pool");
       tensor.blamed = tensor.version;
       break;
     }
   if (!a.writes) return;
-  const Piece* resident = nullptr;
+  const PlanPiece* resident = nullptr;
   ++tensor.version;
-  for (Piece& p : pieces_.of(t)) {
+  for (PlanPiece& p : pieces_.of(t)) {
     if (p.resident && !resident) resident = &p;
     if (p.resident) ++tensor.absent;
     if (!p.allocated) takes_->op[a.op.index()] += p.bytes().value;
@@ -338,7 +338,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
 void RuleWalk::die(TensorId t) {
   Residency& tensor = tensors_[t.index()];
   tensor.life = Life::kDead;
-  for (const Piece& p : pieces_.of(t))
+  for (const PlanPiece& p : pieces_.of(t))
     if (p.stored > tensor.pool_read)
       report_action("store-undetached", p.store_action,
                     fmt::format("{} about to die behind {}, and nothing detaches it before", bytes_of(t, p),
@@ -365,12 +365,12 @@ void RuleWalk::meet_next_iteration(TensorId t) {
     if (a.reads && graph_.op(a.op).memory == Tier::kHbm) return meet_targets(t, iteration_ + 1, a.op);
 }
 
-std::string RuleWalk::bytes_of(TensorId t, const Piece& piece) const {
+std::string RuleWalk::bytes_of(TensorId t, const PlanPiece& piece) const {
   if (pieces_.of(t).size() == 1) return "it is";
   return fmt::format("bytes [{}, {}) are", piece.from.value, piece.to.value);
 }
 
-std::string RuleWalk::why_stale(TensorId t, const Piece& piece) const {
+std::string RuleWalk::why_stale(TensorId t, const PlanPiece& piece) const {
   const OpId writer = tensors_[t.index()].writer;
   const std::string which = pieces_.of(t).size() == 1 ? "no valid pool copy"
                                                       : fmt::format("no valid pool copy of bytes [{}, {})",

@@ -211,7 +211,7 @@ std::vector<bool> kept_values(const Program& program, const TrainSpec& train, bo
 }
 
 void emit_recompute(TraceWriter& writer, const Program& program, const std::string& part, Emission e,
-                    Binding& binding, const std::vector<bool>& kept) {
+                    TensorBinding& binding, const std::vector<bool>& kept) {
   // What is missing, and what it takes to make it, from the last kernel to the first.
   std::vector<bool> missing = values_needed(program);
   for (std::size_t v = 0; v < missing.size(); ++v) missing[v] = missing[v] && !kept[v];

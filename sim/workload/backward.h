@@ -23,7 +23,7 @@ struct BackwardJob {
   const Program& program;
   std::string part;
   Emission emission;                                 // prefix and layer; its phase is "backward"
-  Binding& binding;                                  // of the forward pass; weights may be replaced before
+  TensorBinding& binding;                                  // of the forward pass; weights may be replaced before
   TensorId output_grad;                              // none: the program ends in the loss
   const std::vector<WeightGradient*>& weight_grads;  // one a weight; null: it has none
   DataType gradient_dtype = DataType::kBf16;
@@ -39,7 +39,7 @@ std::vector<bool> values_needed(const Program& program);
 // Computes values again that `kept` says were not kept, as far as the backward pass needs them; rebinds
 // them. The ops have phase "recompute".
 void emit_recompute(TraceWriter& writer, const Program& program, const std::string& part, Emission emission,
-                    Binding& binding, const std::vector<bool>& kept);
+                    TensorBinding& binding, const std::vector<bool>& kept);
 
 // Which values stay after the forward pass under a policy (the input always does).
 std::vector<bool> kept_values(const Program& program, const TrainSpec& train, bool recompute_all);

@@ -67,7 +67,7 @@ void generate_inference(const WorkloadSpec& spec, const ModelConfig& model, cons
     const auto run = [&](const Program& program, const std::string& part, int layer) {
       e.prefix = prefix + part;
       e.layer = layer;
-      const Binding b = writer.forward(program, part, e, h, writer.weights(*program.weights, part));
+      const TensorBinding b = writer.forward(program, part, e, h, writer.weights(*program.weights, part));
       h = b.values[static_cast<std::size_t>(program.output)];
     };
     if (stage.first) {

@@ -46,7 +46,7 @@ std::vector<TensorId> TraceWriter::weights(const PartWeights& weights, const std
 }
 
 OpId TraceWriter::kernel(const Program& program, const Kernel& k, const std::string& part, const Emission& e,
-                         Binding& binding) {
+                         TensorBinding& binding) {
   const auto id = [&](int v) -> TensorId& { return binding.values[static_cast<std::size_t>(v)]; };
   if (!k.forward) {  // a view
     id(k.writes.front()) = id(k.reads.front());
@@ -78,9 +78,9 @@ OpId TraceWriter::kernel(const Program& program, const Kernel& k, const std::str
   return k.collective ? collective(std::move(op), *k.collective) : this->op(std::move(op));
 }
 
-Binding TraceWriter::forward(const Program& program, const std::string& part, const Emission& e,
+TensorBinding TraceWriter::forward(const Program& program, const std::string& part, const Emission& e,
                              TensorId input, std::vector<TensorId> weights) {
-  Binding binding{std::vector<TensorId>(program.values.size()), std::move(weights)};
+  TensorBinding binding{std::vector<TensorId>(program.values.size()), std::move(weights)};
   binding.values[static_cast<std::size_t>(program.input)] = input;
   for (const State& s : program.states)
     if (s.persistent) named(part + s.name, s.bytes, TensorKind::kKv, true);

@@ -14,7 +14,7 @@
 namespace hyperoffload {
 
 // Where a program's values and weights are in the trace.
-struct Binding {
+struct TensorBinding {
   std::vector<TensorId> values;
   std::vector<TensorId> weights;
 };
@@ -46,11 +46,11 @@ class TraceWriter {
   std::vector<TensorId> weights(const PartWeights& weights, const std::string& part);
 
   // The part's kernels in order. `input` stands for its input value.
-  Binding forward(const Program& program, const std::string& part, const Emission& emission, TensorId input,
+  TensorBinding forward(const Program& program, const std::string& part, const Emission& emission, TensorId input,
                   std::vector<TensorId> weights);
   // One kernel, its values bound; makes tensors for values it writes that have none.
   OpId kernel(const Program& program, const Kernel& kernel, const std::string& part, const Emission& emission,
-              Binding& binding);
+              TensorBinding& binding);
 
   Graph finish(const std::string& name, const std::string& meta_json);
 

@@ -97,7 +97,7 @@ class Training {
     return state_.gather(parts_[use.part], prefix(use.step), use.step.backward ? "backward" : "forward",
                          after);
   }
-  Binding& binding(const Use& use) {
+  TensorBinding& binding(const Use& use) {
     return bindings_[static_cast<std::size_t>(use.step.microbatch)][use.part];
   }
   Emission emission(const Use& use, const std::string& phase) const {
@@ -195,7 +195,7 @@ class Training {
   std::vector<Stage> stages_;                   // one a chunk
   std::vector<Share> chunk_parts_;              // of parts_, one a chunk
   std::vector<int> passes_left_;                // backward passes, one a part
-  std::vector<std::vector<Binding>> bindings_;  // by micro-batch and part
+  std::vector<std::vector<TensorBinding>> bindings_;  // by micro-batch and part
   TensorId hidden_, gradient_;
 };
 
