@@ -113,10 +113,15 @@ void attend_absorbed(ProgramBuilder& b, const Job& job, const GroupCache& cache)
   std::vector<int> reads{q_lat};
   if (job.picked >= 0) reads.push_back(job.picked);
   Kernel& core = b.kernel("attention", "attention" + job.suffix, reads, {o_lat});
-  core.flops = 2.0 * job.pairs * static_cast<double>(heads * (width + a.kv_lora));
-  core.state_reads = job.top_k > 0 ? cache.selected(job.top_k, c.spec.sparse, c.pass.index) : cache.read();
-  const std::int64_t read = job.top_k > 0 ? std::min(job.top_k, cache.visible()) : cache.visible();
-  core.hbm_bytes += Bytes(cache.token_bytes().value * read);
+  GroupCache::Selection read{{}, cache.visible()};
+  if (job.top_k > 0)
+    read = cache.selected(job.top_k, c.spec.sparse, c.pass.index);
+  else
+    read.states = cache.read();
+  core.flops = 2.0 * static_cast<double>(job.group.sequences) * static_cast<double>(read.tokens) *
+               static_cast<double>(heads * (width + a.kv_lora));
+  core.state_reads = read.states;
+  core.hbm_bytes += Bytes(cache.token_bytes().value * read.tokens);
   if (job.top_k > 0) core.known_after = job.picker;
   Kernel& back =
       b.kernel("absorb_v", "absorb_v" + job.suffix, job.with_shared({o_lat}), {job.o}, {"kv_b_proj"});
