@@ -24,15 +24,21 @@ Latent project(ProgramBuilder& b, const MlaSpec& a, int in) {
   const std::int64_t tokens = c.tokens();
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
   Latent l{b.activation("q", tokens * heads * (a.nope_dim + a.rope_dim)), -1, -1, -1, -1};
+  // Every rank makes the whole compressed vectors; their gradients come from the ranks' own heads. Summed
+  // here, those of what lies before are whole. With sequence parallelism the weights' are summed instead.
+  const auto summed = [&](const std::string& name, int value) {
+    return c.sequence_parallel() ? value : b.sum_gradient(name, value);
+  };
   int q_in = in;
   if (a.q_lora > 0) {
     const int down = b.activation("q_latent", tokens * a.q_lora);
     q_in = b.value("q_latent_normed", b.bytes(down));
     b.matmul("q_a", "q_a", tokens, in, {down}, {"q_a_proj"});
     b.kernel("norm", "q_norm", {down}, {q_in}, {"q_a_norm"}, {down});
+    q_in = summed("q_latent", q_in);
     b.matmul("q_b", "q_b", tokens, q_in, {l.q}, {"q_b_proj"});
   } else {
-    b.matmul("q_b", "q_b", tokens, in, {l.q}, {"q_proj"});
+    b.matmul("q_b", "q_b", tokens, summed("attn_in", in), {l.q}, {"q_proj"});
   }
   const int raw = b.activation("kv_latent", tokens * (a.kv_lora + a.rope_dim));
   l.kv = b.value("kv_latent_normed", b.bytes(raw));
@@ -40,6 +46,7 @@ Latent project(ProgramBuilder& b, const MlaSpec& a, int in) {
   b.kernel("norm", "kv_norm", {raw}, {l.kv}, {"kv_a_norm"}, {raw});
   Kernel& rope = b.kernel("rope", "rope", {l.q, l.kv}, {l.q, l.kv});
   rope.hbm_bytes = bytes_of(2 * tokens * (heads + 1) * a.rope_dim, c.spec.dtype);  // of each, the rotary part
+  l.kv = summed("kv_latent", l.kv);
   if (a.indexer) {
     l.index_q = b.activation("index_q", tokens * a.indexer->heads * a.indexer->head_dim);
     l.index_k = b.activation("index_k", tokens * a.indexer->head_dim);
@@ -204,7 +211,7 @@ int mla_kernels(ProgramBuilder& b, const MlaSpec& a, std::int64_t layer, int res
   const ProgramContext& c = b.context;
   const std::int64_t tokens = c.tokens();
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
-  const int in = b.enter_split("attn_in", resting);
+  const int in = c.sequence_parallel() ? b.enter_split("attn_in", resting) : resting;
   const Latent l = project(b, a, in);
   const int o = b.activation("attn", tokens * heads * a.v_dim);
   int latent = l.kv;
