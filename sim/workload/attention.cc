@@ -48,14 +48,22 @@ void attend(ProgramBuilder& b, const AttentionSpec& a, const TokenGroup& group, 
     for (int v : all_kv) core.hbm_bytes += b.group_bytes(v, group);
     return;
   }
-  core.state_reads = top_k > 0 ? cache.selected(top_k, c.spec.sparse, c.pass.index) : cache.read();
+  if (top_k > 0) {
+    const GroupCache::Selection selection = cache.selected(top_k, c.spec.sparse, c.pass.index);
+    core.state_reads = selection.states;
+    core.flops = 2.0 * static_cast<double>(group.sequences) * static_cast<double>(selection.tokens) *
+                 static_cast<double>(heads * (a.head_dim + a.v_head_dim));
+    core.hbm_bytes += Bytes(cache.token_bytes().value * selection.tokens);
+    core.known_after = append_kernel;  // which blocks: once queries and keys are there
+    return;
+  }
+  core.state_reads = cache.read();
   // Tokens at least one new query sees: all, or those of its window (its chunk) and the new ones.
   std::int64_t seen = group.cached + group.new_tokens;
   if (window > 0)
     seen =
         std::min(seen, a.chunked ? group.cached % window + group.new_tokens : window - 1 + group.new_tokens);
   core.hbm_bytes += Bytes(cache.token_bytes().value * seen);
-  if (top_k > 0) core.known_after = append_kernel;  // which blocks: once queries and keys are there
 }
 
 // Keys and values of the tokens of all context-parallel ranks.

@@ -201,11 +201,18 @@ std::vector<bool> values_needed(const Program& program) {
 
 std::vector<bool> kept_values(const Program& program, const TrainSpec& train, bool recompute_all) {
   std::vector<bool> kept(program.values.size(), !recompute_all);
-  if (!recompute_all && train.recompute == Recompute::kSelective)
-    for (const Kernel& k : program.kernels)
-      if (std::find(train.recompute_kernels.begin(), train.recompute_kernels.end(), k.kernel) !=
-          train.recompute_kernels.end())
-        for (int v : k.writes) kept[static_cast<std::size_t>(v)] = false;
+  const auto dropped = [&](const Kernel& k) {
+    return std::find(train.recompute_kernels.begin(), train.recompute_kernels.end(), k.kernel) !=
+           train.recompute_kernels.end();
+  };
+  for (const Kernel& k : program.kernels) {
+    if (recompute_all || train.recompute != Recompute::kSelective) break;
+    for (int v : k.writes)
+      if (!k.forward)  // a view of what it reads
+        kept[static_cast<std::size_t>(v)] = kept[static_cast<std::size_t>(k.reads.front())];
+      else if (dropped(k))
+        kept[static_cast<std::size_t>(v)] = false;
+  }
   kept[static_cast<std::size_t>(program.input)] = true;
   return kept;
 }

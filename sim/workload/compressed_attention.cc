@@ -106,13 +106,17 @@ void read_entries(ProgramBuilder& b, const CompressedAttentionSpec& a, const Tok
     operands.values.push_back(picked);
     operands.traffic += b.bytes(picked);
   }
-  operands.pairs +=
-      static_cast<double>(group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, top_k));
-  const bool sparse = group.new_tokens == 1 && top_k > 0;
-  const std::vector<int> from =
-      sparse ? entries.selected(top_k, c.spec.sparse, c.pass.index) : entries.read();
-  operands.states.insert(operands.states.end(), from.begin(), from.end());
-  operands.traffic += Bytes(entries.token_bytes().value * (sparse ? std::min(top_k, there) : there));
+  GroupCache::Selection from{{}, there};
+  if (group.new_tokens == 1 && top_k > 0) {
+    from = entries.selected(top_k, c.spec.sparse, c.pass.index);
+    operands.pairs += static_cast<double>(group.sequences * from.tokens);
+  } else {
+    from.states = entries.read();
+    operands.pairs +=
+        static_cast<double>(group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, top_k));
+  }
+  operands.states.insert(operands.states.end(), from.states.begin(), from.states.end());
+  operands.traffic += Bytes(entries.token_bytes().value * from.tokens);
 }
 
 void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,

@@ -193,7 +193,7 @@ bool ConfigReader::has(const std::string& key) { return raw(key) != nullptr; }
 std::int64_t ConfigReader::whole(const std::string& key, std::int64_t least, std::int64_t most) {
   const json* value = raw(key);
   const std::string expected = fmt::format("a whole number from {} to {}", least, most);
-  if (!value) fail(key, shown(key), expected);
+  if (!value) fail(key, object_.contains(key) ? "null (or NaN, or Infinity)" : "nothing", expected);
   if (!value->is_number_integer() || value->get<std::int64_t>() < least || value->get<std::int64_t>() > most)
     fail(key, shown(key), expected);
   return value->get<std::int64_t>();

@@ -80,7 +80,8 @@ Program mtp_program(const ProgramContext& c, std::shared_ptr<const PartWeights> 
   join.hbm_bytes += b.bytes(next);
   const int h =
       layer_kernels(b, c.model.layers.back(), static_cast<std::int64_t>(c.model.layers.size()), joined);
-  logits_or_loss(b, b.enter_split("lm_head", b.norm("final_norm", h, "final_norm")), logit_rows(c));
+  if (c.pass.logits)
+    logits_or_loss(b, b.enter_split("lm_head", b.norm("final_norm", h, "final_norm")), logit_rows(c));
   return b.finish(input, input);
 }
 

@@ -6,7 +6,9 @@
 namespace hyperoffload {
 namespace {
 
-std::vector<Pass> passes_of(const WorkloadSpec& spec) {
+// Of a prompt, logits are computed once: of its last token, by the rank that holds it (each of the
+// context-parallel ranks holds a part of the beginning and one of the end, the first one the very end).
+std::vector<Pass> passes_of(const WorkloadSpec& spec, const RankPlace& place) {
   std::vector<Pass> passes;
   Pass pass;
   pass.phase = spec.phase;
@@ -16,6 +18,7 @@ std::vector<Pass> passes_of(const WorkloadSpec& spec) {
       pass.groups = {
           {spec.batch, std::min(chunk, spec.sequence - from), from, spec.sequence, spec.sequence, "kv"}};
       pass.index = static_cast<std::int64_t>(passes.size());
+      pass.logits = from + chunk >= spec.sequence && place.cp_rank == 0;
       passes.push_back(pass);
     }
     return passes;
@@ -54,7 +57,7 @@ TensorId pass_on(TraceWriter& writer, const std::string& kind, const Emission& e
 
 void generate_inference(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& place,
                         TraceWriter& writer) {
-  const std::vector<Pass> passes = passes_of(spec);
+  const std::vector<Pass> passes = passes_of(spec, place);
   const std::string phase = to_string(spec.phase);
   const std::string word = spec.phase == Phase::kPrefill ? "chunk" : "step";
   ProgramCache programs(model, spec, place);
@@ -82,7 +85,10 @@ void generate_inference(const WorkloadSpec& spec, const ModelConfig& model, cons
       run(programs.layer(i), fmt::format("layers.{}.", i), static_cast<int>(i));
     if (stage.last) {
       for (int m = 0; m < spec.mtp; ++m) run(programs.mtp(), fmt::format("mtp.{}.", m), -1);
-      run(programs.head(), "", -1);
+      if (pass.logits)
+        run(programs.head(), "", -1);
+      else
+        writer.weights(*programs.head().weights, "");
     } else {
       e = {prefix, -1, phase};
       pass_on(writer, "send", e, h, boundary_bytes(programs.context()));

@@ -122,10 +122,11 @@ std::vector<int> GroupCache::read() const {
   return ids;
 }
 
-std::vector<int> GroupCache::selected(std::int64_t top_k, const SparseSpec& sparse, std::int64_t pass) const {
+GroupCache::Selection GroupCache::selected(std::int64_t top_k, const SparseSpec& sparse,
+                                           std::int64_t pass) const {
   const std::int64_t blocks = (visible_ + block_tokens_ - 1) / block_tokens_;
   const std::int64_t wanted = std::min(blocks, (top_k + block_tokens_ - 1) / block_tokens_);
-  if (block_tokens_ >= kept_ || wanted == blocks) return read();
+  if (block_tokens_ >= kept_ || wanted == blocks) return {read(), std::min(top_k, visible_)};
   // The block written now is always one of them. Of the others each keeps its place from step to step
   // with probability `reuse`: its epoch is the last step at which it was drawn anew.
   std::set<std::int64_t> chosen{blocks - 1};
@@ -135,9 +136,13 @@ std::vector<int> GroupCache::selected(std::int64_t top_k, const SparseSpec& spar
     SplitMix draw(sparse.seed, layer_, slot, epoch, 2);
     chosen.insert(draw.below(blocks - 1));
   }
-  std::vector<int> ids;
-  for (std::int64_t i : chosen) ids.push_back(block(i));
-  return ids;
+  Selection s;
+  for (std::int64_t i : chosen) {
+    s.states.push_back(block(i));
+    s.tokens += std::min(block_tokens_, visible_ - i * block_tokens_);
+  }
+  s.tokens = std::min(s.tokens, top_k);
+  return s;
 }
 
 }  // namespace hyperoffload

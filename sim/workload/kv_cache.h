@@ -38,9 +38,14 @@ class GroupCache {
   // States written by the new tokens, and those of them that already hold some.
   std::vector<int> written() const;
   std::vector<int> updated() const;
-  // All states with tokens after the pass; or, where each query reads only `top_k` tokens, some of them.
+  // All states with tokens after the pass; or, where each query reads only `top_k` tokens, some of them
+  // and how many tokens that is: no more than those states hold (the newest block isn't full).
   std::vector<int> read() const;
-  std::vector<int> selected(std::int64_t top_k, const SparseSpec& sparse, std::int64_t pass) const;
+  struct Selection {
+    std::vector<int> states;
+    std::int64_t tokens = 0;  // of a sample
+  };
+  Selection selected(std::int64_t top_k, const SparseSpec& sparse, std::int64_t pass) const;
   Bytes token_bytes() const { return token_bytes_; }  // all samples
   std::int64_t visible() const { return visible_; }   // tokens a sample there after the pass
 

@@ -24,15 +24,21 @@ Latent project(ProgramBuilder& b, const MlaSpec& a, int in) {
   const std::int64_t tokens = c.tokens();
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
   Latent l{b.activation("q", tokens * heads * (a.nope_dim + a.rope_dim)), -1, -1, -1, -1};
+  // Every rank makes the whole compressed vectors; their gradients come from the ranks' own heads. Summed
+  // here, those of what lies before are whole. With sequence parallelism the weights' are summed instead.
+  const auto summed = [&](const std::string& name, int value) {
+    return c.sequence_parallel() ? value : b.sum_gradient(name, value);
+  };
   int q_in = in;
   if (a.q_lora > 0) {
     const int down = b.activation("q_latent", tokens * a.q_lora);
     q_in = b.value("q_latent_normed", b.bytes(down));
     b.matmul("q_a", "q_a", tokens, in, {down}, {"q_a_proj"});
     b.kernel("norm", "q_norm", {down}, {q_in}, {"q_a_norm"}, {down});
+    q_in = summed("q_latent", q_in);
     b.matmul("q_b", "q_b", tokens, q_in, {l.q}, {"q_b_proj"});
   } else {
-    b.matmul("q_b", "q_b", tokens, in, {l.q}, {"q_proj"});
+    b.matmul("q_b", "q_b", tokens, summed("attn_in", in), {l.q}, {"q_proj"});
   }
   const int raw = b.activation("kv_latent", tokens * (a.kv_lora + a.rope_dim));
   l.kv = b.value("kv_latent_normed", b.bytes(raw));
@@ -40,6 +46,7 @@ Latent project(ProgramBuilder& b, const MlaSpec& a, int in) {
   b.kernel("norm", "kv_norm", {raw}, {l.kv}, {"kv_a_norm"}, {raw});
   Kernel& rope = b.kernel("rope", "rope", {l.q, l.kv}, {l.q, l.kv});
   rope.hbm_bytes = bytes_of(2 * tokens * (heads + 1) * a.rope_dim, c.spec.dtype);  // of each, the rotary part
+  l.kv = summed("kv_latent", l.kv);
   if (a.indexer) {
     l.index_q = b.activation("index_q", tokens * a.indexer->heads * a.indexer->head_dim);
     l.index_k = b.activation("index_k", tokens * a.indexer->head_dim);
@@ -113,10 +120,15 @@ void attend_absorbed(ProgramBuilder& b, const Job& job, const GroupCache& cache)
   std::vector<int> reads{q_lat};
   if (job.picked >= 0) reads.push_back(job.picked);
   Kernel& core = b.kernel("attention", "attention" + job.suffix, reads, {o_lat});
-  core.flops = 2.0 * job.pairs * static_cast<double>(heads * (width + a.kv_lora));
-  core.state_reads = job.top_k > 0 ? cache.selected(job.top_k, c.spec.sparse, c.pass.index) : cache.read();
-  const std::int64_t read = job.top_k > 0 ? std::min(job.top_k, cache.visible()) : cache.visible();
-  core.hbm_bytes += Bytes(cache.token_bytes().value * read);
+  GroupCache::Selection read{{}, cache.visible()};
+  if (job.top_k > 0)
+    read = cache.selected(job.top_k, c.spec.sparse, c.pass.index);
+  else
+    read.states = cache.read();
+  core.flops = 2.0 * static_cast<double>(job.group.sequences) * static_cast<double>(read.tokens) *
+               static_cast<double>(heads * (width + a.kv_lora));
+  core.state_reads = read.states;
+  core.hbm_bytes += Bytes(cache.token_bytes().value * read.tokens);
   if (job.top_k > 0) core.known_after = job.picker;
   Kernel& back =
       b.kernel("absorb_v", "absorb_v" + job.suffix, job.with_shared({o_lat}), {job.o}, {"kv_b_proj"});
@@ -199,7 +211,7 @@ int mla_kernels(ProgramBuilder& b, const MlaSpec& a, std::int64_t layer, int res
   const ProgramContext& c = b.context;
   const std::int64_t tokens = c.tokens();
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
-  const int in = b.enter_split("attn_in", resting);
+  const int in = c.sequence_parallel() ? b.enter_split("attn_in", resting) : resting;
   const Latent l = project(b, a, in);
   const int o = b.activation("attn", tokens * heads * a.v_dim);
   int latent = l.kv;

@@ -115,6 +115,11 @@ void read_llama_like(ConfigReader& r, ModelConfig& model) {
   else
     r.only("num_nextn_predict_layers", {"0"});
   const std::vector<std::string> types = read_layer_types(r, {"full_attention", "sliding_attention"});
+  if (type == "llama" && r.has("sliding_window"))
+    r.fail("sliding_window", r.shown("sliding_window"), "none: models of type llama attend over all tokens");
+  if (window == 0 && std::find(types.begin(), types.end(), "sliding_attention") != types.end())
+    r.fail("layer_types", "sliding_attention",
+           "full_attention, as no window is in use (sliding_window, use_sliding_window)");
   const MlpSpec mlp = read_mlp(r);
   make_layers(r, model, [&](std::size_t i) {
     LayerSpec layer;

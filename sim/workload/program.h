@@ -37,6 +37,7 @@ struct Pass {
   std::vector<TokenGroup> groups;
   std::int64_t index = 0;        // of the pass in the trace: seeds what changes from pass to pass
   bool last_logits_only = true;  // the head computes the last token of each sample only
+  bool logits = true;            // the head runs: not for a chunk of a prompt but the last
   bool training() const { return phase == Phase::kTrain; }
   std::int64_t tokens() const;
   std::int64_t sequences() const;
@@ -63,6 +64,10 @@ struct PartWeights {
     std::int64_t matrix_elements = 0;
     bool expert = false;
     bool replicated_in_tp = false;  // held whole by every rank of a tensor-parallel group
+    // Elements whose gradients are a part of the sum on each rank that holds them: all ranks of the
+    // tensor-parallel group, or the `kv_ranks` of them that share key/value heads (or such groups).
+    std::int64_t tp_partial = 0, kv_partial = 0;
+    int kv_ranks = 1;
   };
   std::vector<Local> weights;
   std::vector<WeightSpec> specs;

@@ -32,6 +32,27 @@ std::string weight_name(const std::string& part, const std::string& weight) {
   return weight == "embed_tokens" || weight == "lm_head" ? weight : part + weight;
 }
 
+namespace {
+
+// Under sequence parallelism every weight held whole sees a part of the tokens, or of the heads behind it;
+// position tables don't: the whole gradient of the embedding is gathered for them.
+void count_partial_gradients(const ProgramContext& c, const WeightSpec& weight, const WeightSpec& local,
+                             PartWeights::Local& l) {
+  if (c.place.tp == 1 || l.expert) return;
+  for (std::size_t i = 0; i < local.parts.size(); ++i) {
+    const WeightPart& p = local.parts[i];
+    const std::int64_t units = weight.parts[i].units;
+    if (p.shared_units && c.place.tp > units) {
+      l.kv_partial += p.rows * p.cols;
+      l.kv_ranks = static_cast<int>(c.place.tp / units);
+    } else if (l.replicated_in_tp && weight.kernel != "embed" && (p.partial || c.sequence_parallel())) {
+      l.tp_partial += p.rows * p.cols;
+    }
+  }
+}
+
+}  // namespace
+
 std::shared_ptr<const PartWeights> part_weights(const ProgramContext& c,
                                                 const std::vector<WeightSpec>& weights) {
   auto part = std::make_shared<PartWeights>();
@@ -54,6 +75,7 @@ std::shared_ptr<const PartWeights> part_weights(const ProgramContext& c,
       if (p.cols > 1) l.matrix_elements += p.rows * p.cols;
       if (p.split != Split::kNone) l.replicated_in_tp = false;
     }
+    count_partial_gradients(c, weight, local, l);
     part->weights.push_back(std::move(l));
     part->specs.push_back(std::move(local));
   }
@@ -163,7 +185,12 @@ int ProgramBuilder::enter_split(const std::string& name, int in) {
     const int whole = activation(name + ".gathered", c.tokens() * c.model.hidden);
     return collective(name + ".all_gather", in, whole, "all-gather", "reduce-scatter", bytes(whole), "tp");
   }
-  if (!c.pass.training()) return in;
+  return sum_gradient(name, in);
+}
+
+int ProgramBuilder::sum_gradient(const std::string& name, int in) {
+  const ProgramContext& c = context;
+  if (c.place.tp == 1 || !c.pass.training()) return in;
   const int same = value(name + ".shared", bytes(in));
   Kernel& k = kernel("all-reduce", name + ".grad_all_reduce", {in}, {same});
   k.forward = false;

@@ -37,6 +37,8 @@ class ProgramBuilder {
   // split matrices, so that its gradient must be summed. leave: partial sums become the whole.
   int enter_split(const std::string& name, int in);
   int leave_split(const std::string& name, int partial);
+  // The same value, whose gradient is summed over the ranks; in training only.
+  int sum_gradient(const std::string& name, int in);
   // A collective forwards and its counterpart backwards. `bytes`: the larger side, as NCCL counts.
   int collective(const std::string& name, int in, int out, const std::string& kind,
                  const std::string& back_kind, Bytes bytes, const std::string& group);

@@ -30,11 +30,12 @@ OpId TraceWriter::op(Op op, const std::string& engine) {
   return last_op();
 }
 
-OpId TraceWriter::collective(Op op, const Collective& what) {
+OpId TraceWriter::collective(Op op, const Collective& what, int ranks) {
   op.collective = what;
   op.kernel = what.kind;
   if (workload_.collectives)
-    op.duration = collective_time(what, group_size(what.group, place_), *workload_.collectives);
+    op.duration =
+        collective_time(what, ranks > 0 ? ranks : group_size(what.group, place_), *workload_.collectives);
   return this->op(std::move(op), "comm");
 }
 

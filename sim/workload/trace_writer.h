@@ -37,7 +37,8 @@ class TraceWriter {
   Tensor& tensor(TensorId id) { return spec_.tensors[id.index()]; }
   OpId op(Op op, const std::string& engine = "compute");
   // On the comm engine, with its time where the workload gives a link.
-  OpId collective(Op op, const Collective& what);
+  // `ranks` of its group; 0: what the group's name says.
+  OpId collective(Op op, const Collective& what, int ranks = 0);
   OpId last_op() const { return OpId(spec_.ops.size() - 1); }
   // FLOPs the model asks for: in training three times the forward pass, without what is computed again.
   double model_flops() const;

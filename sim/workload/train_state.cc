@@ -20,6 +20,9 @@ void TrainState::add_part(TrainedPart& part) {
       w.elements = w.shard_elements = local.elements;
       w.bytes = local.bytes;
       w.expert = local.expert;
+      w.tp_partial = local.tp_partial;
+      w.kv_partial = local.kv_partial;
+      w.kv_ranks = local.kv_ranks;
       w.trained = local.name != "router_correction";  // moved by a rule of its own, not by a gradient
       if (shards(w.expert)) {
         const int index = w.expert ? place_.edp_rank : place_.dp_rank * place_.cp + place_.cp_rank;
@@ -52,10 +55,15 @@ std::vector<WeightGradient*> TrainState::gradients(TrainedPart& part, const std:
   return slots;
 }
 
-std::vector<TensorId> TrainState::gather(const TrainedPart& part, const std::string& prefix,
-                                         const std::string& phase, OpId after) {
+std::vector<TensorId> TrainState::held(const TrainedPart& part) const {
   std::vector<TensorId> ids;
   for (const TrainedWeight* w : part.weights) ids.push_back(w->weight);
+  return ids;
+}
+
+std::vector<TensorId> TrainState::gather(const TrainedPart& part, const std::string& prefix,
+                                         const std::string& phase, OpId after) {
+  std::vector<TensorId> ids = held(part);
   if (!gathers()) return ids;
   for (const bool expert : {false, true}) {
     if (!shards(expert)) continue;
@@ -143,6 +151,33 @@ void TrainState::reduce(TrainedPart& part, const std::string& prefix, bool last)
 void TrainState::reduce_rest() {
   flush(false);
   flush(true);
+}
+
+void TrainState::sum_partial_gradients(const std::string& group, std::int64_t TrainedWeight::*elements) {
+  Op op;
+  op.name = group + "_gradient_sum";
+  op.phase = "backward";
+  Bytes bytes;
+  int ranks = place_.tp;
+  for (const TrainedWeight* w : order_) {
+    const WeightGradient& g = shards(w->expert) ? w->shard : w->gradient;
+    if (w->*elements == 0 || !w->trained || !g.written) continue;
+    std::int64_t mine = w->*elements;
+    if (shards(w->expert))  // of a shard, the same share
+      mine = mine == w->elements ? w->shard_elements : (mine + replicas(w->expert) - 1) / replicas(w->expert);
+    bytes += bytes_of(mine, gradient_dtype());
+    op.reads.push_back(g.tensor);
+    op.writes.push_back(g.tensor);
+    if (group == "kv") ranks = w->kv_ranks;
+  }
+  if (op.reads.empty()) return;
+  op.hbm_bytes = bytes + bytes;
+  writer_.collective(std::move(op), {"all-reduce", bytes, group}, ranks);
+}
+
+void TrainState::sum_partial_gradients() {
+  sum_partial_gradients("tp", &TrainedWeight::tp_partial);
+  sum_partial_gradients("kv", &TrainedWeight::kv_partial);
 }
 
 void TrainState::update(const std::vector<TrainedWeight*>& weights, int index) {

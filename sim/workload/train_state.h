@@ -17,6 +17,8 @@ struct TrainedWeight {
   std::int64_t elements = 0;
   std::int64_t shard_elements = 0;  // of them, this rank's
   Bytes bytes;
+  std::int64_t tp_partial = 0, kv_partial = 0;  // elements, as in PartWeights::Local
+  int kv_ranks = 1;
   bool expert = false;
   bool trained = true;
   int parts = 0;            // of this rank that read it: two for a tied table
@@ -42,18 +44,23 @@ class TrainState {
   void add_part(TrainedPart& part);
   // Gradient slots for a backward pass over the part; makes their tensors.
   std::vector<WeightGradient*> gradients(TrainedPart& part, const std::string& prefix);
+  // The part's weights as this rank holds them: shards with ZeRO 3.
+  std::vector<TensorId> held(const TrainedPart& part) const;
   // The weights a pass over the part reads; with ZeRO 3 gathered after `after` (none: at once).
   std::vector<TensorId> gather(const TrainedPart& part, const std::string& prefix, const std::string& phase,
                                OpId after);
   // Behind a part's backward pass; `last`: of its last micro-batch.
   void reduce(TrainedPart& part, const std::string& prefix, bool last);
   void reduce_rest();  // buckets not yet full
+  // Gradients that tensor-parallel ranks each hold a part of, once a step.
+  void sum_partial_gradients();
   void optimizer_step();
   bool gathers() const { return spec_.train.zero == 3; }
   DataType gradient_dtype() const { return spec_.train.gradient_dtype.value_or(spec_.dtype); }
 
  private:
   int replicas(bool expert) const { return expert ? place_.edp : place_.dp * place_.cp; }
+  void sum_partial_gradients(const std::string& group, std::int64_t TrainedWeight::*elements);
   bool shards(bool expert) const { return spec_.train.zero >= 1 && replicas(expert) > 1; }
   void flush(bool expert);
   void reduce_now(const std::vector<TrainedWeight*>& weights, bool expert, const std::string& name);

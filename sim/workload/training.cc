@@ -43,8 +43,9 @@ class Training {
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const Use& use = uses[i];
       std::vector<TensorId> next;
-      // The next part's weights come while this one computes, not earlier.
-      if (state_.gathers() && i + 1 < uses.size()) next = gather(uses[i + 1], before);
+      // The next part's weights come while this one computes, not earlier; the same part's stay.
+      if (state_.gathers() && i + 1 < uses.size())
+        next = uses[i + 1].part == use.part && reads_weights(use) ? weights : gather(uses[i + 1], before);
       if (use.step.backward)
         backward(use, std::move(weights));
       else
@@ -54,6 +55,7 @@ class Training {
       weights = std::move(next);
     }
     state_.reduce_rest();
+    state_.sum_partial_gradients();
     tie_embeddings();
     if (spec_.train.optimizer != "none") state_.optimizer_step();
   }
@@ -93,7 +95,15 @@ class Training {
   std::string prefix(const PassStep& step) const {
     return spec_.train.microbatches > 1 ? fmt::format("mb.{}.", step.microbatch) : "";
   }
+  // The backward pass of a table of embeddings doesn't.
+  bool reads_weights(const Use& use) const {
+    if (!use.step.backward) return true;
+    for (const Kernel& k : parts_[use.part].program->kernels)
+      if (!k.weights.empty() && !k.grads.empty()) return true;
+    return false;
+  }
   std::vector<TensorId> gather(const Use& use, OpId after) {
+    if (!reads_weights(use)) return state_.held(parts_[use.part]);
     return state_.gather(parts_[use.part], prefix(use.step), use.step.backward ? "backward" : "forward",
                          after);
   }

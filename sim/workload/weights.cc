@@ -65,8 +65,10 @@ void Lister::attention(const AttentionSpec& a) {
     linear("v_proj", "qkv", a.kv_heads * a.v_head_dim, h, Split::kRows, a.kv_heads, a.v_bias, true);
   if (a.head_gate) linear("head_gate", "qkv", a.heads, h, Split::kRows, a.heads, false);
   if (a.qk_norm == QkNorm::kPerHead) {
-    vector("q_norm", "qk_norm", a.head_dim);
-    vector("k_norm", "qk_norm", a.head_dim);
+    for (const char* name : {"q_norm", "k_norm"}) {
+      vector(name, "qk_norm", a.head_dim);
+      weights_.back().parts.back().partial = true;
+    }
   }
   if (a.qk_norm == QkNorm::kWhole) {
     vector("q_norm", "qk_norm", a.heads * a.head_dim, Split::kRows, a.heads);
@@ -168,6 +170,7 @@ void Lister::delta_net(const DeltaNetSpec& d) {
   add({"conv1d", "ssm_conv", {keys(d.conv, false), values(d.values(), d.conv, false)}, -1});
   vector("scan_params", "ssm_scan", 2 * d.value_heads, Split::kRows, d.value_heads);  // A and dt's bias
   vector("ssm_norm", "ssm_norm", d.value_dim);
+  weights_.back().parts.back().partial = true;
   linear("out_proj", "ssm_out", h, d.values(), Split::kCols, d.value_heads, false);
 }
 
@@ -183,8 +186,12 @@ void Lister::moe(const MoeSpec& m) {
   const std::int64_t h = model_.hidden;
   replicated("router", "router", m.experts, h, m.router_bias);
   weights_.back().parts.front().quantised = false;
+  for (WeightPart& part : weights_.back().parts) part.partial = true;
   if (m.correction_bias) vector("router_correction", "router", m.experts);
-  if (m.router_scales) vector("router_scales", "router", h + m.experts);
+  if (m.router_scales) {
+    vector("router_scales", "router", h + m.experts);
+    weights_.back().parts.back().partial = true;
+  }
   if (m.dense) {
     mlp(*m.dense, "", "");
     for (const char* name : {"dense_out_norm", "expert_in_norm", "expert_out_norm"}) norm(name, h);
@@ -193,6 +200,7 @@ void Lister::moe(const MoeSpec& m) {
     mlp({m.shared_intermediate, m.gated, false}, "shared_", "shared_");
     if (m.shared_gate) {
       replicated("shared_expert_gate", "shared_gate", 1, h, false);
+      weights_.back().parts.front().partial = true;
       weights_.back().parts.front().quantised = false;
     }
   }

@@ -23,6 +23,8 @@ struct WeightPart {
   std::int64_t units = 1;     // along the split dimension: heads, or the rows themselves
   bool shared_units = false;  // fewer units than ranks is allowed: neighbours hold the same unit
   bool quantised = true;      // may be stored quantised (matrices of linear layers)
+  // Not split, but a rank's gradient comes from its own heads, tokens or columns only: the ranks' are summed.
+  bool partial = false;
 };
 
 struct WeightSpec {

@@ -80,8 +80,10 @@ TrainSpec read_train(const YamlNode& node) {
   }
   read_count(map, "recompute_layers", t.recompute_layers, 0);
   if (const auto layers = map.find("recompute_layers");
-      (t.recompute == Recompute::kLayers) != layers.has_value())
-    (layers ? *layers : map.node()).fail("recompute_layers with recompute: layers, and only there");
+      (t.recompute == Recompute::kLayers) != layers.has_value()) {
+    if (layers) layers->fail("no recompute_layers, unless recompute is layers");
+    map.get("recompute").fail("a recompute_layers beside it: how many");
+  }
   if (const auto zero = map.find("zero")) t.zero = static_cast<int>(zero->integer(0, 3));
   read_count(map, "microbatches", t.microbatches);
   if (const auto schedule = map.find("schedule"))

@@ -127,6 +127,28 @@ TEST_CASE("keys that would change nothing are refused") {
                  "w.yaml: parallel.virtual_stages: found 9, expected 1, unless training"));
 }
 
+TEST_CASE("a window that a model type doesn't have, or that isn't in use, is refused") {
+  const auto parsed = [](const std::string& type, const std::string& more) {
+    std::string config = small_llama(more);
+    config.replace(config.find("llama"), 5, type);
+    return input_error([&] { parse_model_config(config, "m.json"); });
+  };
+  const std::string types =
+      R"(, "layer_types": ["full_attention", "sliding_attention", "full_attention", "full_attention"])";
+  CHECK(contains(parsed("llama", R"(, "sliding_window": 8)"),
+                 "m.json: sliding_window: found 8, expected none"));
+  CHECK(contains(parsed("llama", types), "m.json: layer_types: found sliding_attention"));
+  CHECK(contains(parsed("qwen3", types + R"(, "sliding_window": 8)"), "m.json: layer_types: found"));
+  CHECK(parsed("qwen3", types + R"(, "sliding_window": 8, "use_sliding_window": true)") == "no InputError");
+}
+
+TEST_CASE("a size that isn't a number is refused as what it is") {
+  std::string config = tiny_llama();
+  config.replace(config.find("\"hidden_size\": 8"), 16, "\"hidden_size\": NaN");
+  CHECK(contains(input_error([&] { parse_model_config(config, "m.json"); }),
+                 "m.json: hidden_size: found null (or NaN, or Infinity), expected a whole number from 1"));
+}
+
 TEST_CASE("text that isn't JSON is refused by line and column in one sentence") {
   CHECK(input_error([] { parse_model_config("{\n  \"a\": 1,\n  }", "m.json"); }) ==
         "m.json: line 3, column 3: found text that isn't JSON in UTF-8, expected a HuggingFace config.json");

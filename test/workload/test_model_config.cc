@@ -25,7 +25,7 @@ TEST_CASE("odd values are refused by name") {
   CHECK(contains(input_error([] { parse_model_config("{\"model_type\": \"abacus\"}", "a.json"); }),
                  "a.json: model_type: found \"abacus\""));
   CHECK(contains(input_error([] { parse_model_config("{\"model_type\": \"llama\"", "a.json"); }),
-                 "a.json: line 1, column 24: found text that isn't JSON"));
+                 "a.json: line 1, column 23: found text that isn't JSON"));
   CHECK(contains(input_error([] { parse_model_config("{\"a\": 1, \"a\": 2}", "a.json"); }),
                  "the key \"a\" twice"));
   CHECK(contains(input_error([] { load_model_config("/nowhere/config.json"); }),

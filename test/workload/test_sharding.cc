@@ -202,12 +202,15 @@ TEST_CASE("ranks that share a prompt's tokens share its work and its cache, and 
     const Graph one = generate_trace(spec, model);
     const auto attention = [](const Graph& g) { return op_named(g, "layers.1.attention").flops->value; };
     double pairs = 0;
+    int heads = 0;
     std::int64_t cache = 0;
     for (int rank = 0; rank < 4; ++rank) {
       spec.parallel.cp = 4;
       spec.parallel.rank = rank;
       const Graph g = generate_trace(spec, model);
       pairs += attention(g);
+      for (const Op& op : g.ops()) heads += op.kernel == "lm_head" ? 1 : 0;
+      CHECK(tensor_bytes(g, "lm_head") == tensor_bytes(one, "lm_head"));
       cache += bytes_of_kind(g, TensorKind::kKv).value;
       std::int64_t gathers = 0;
       for (const Op& op : g.ops())
@@ -219,6 +222,7 @@ TEST_CASE("ranks that share a prompt's tokens share its work and its cache, and 
       CHECK(gathers == 4);
     }
     CHECK(pairs == attention(one));
+    CHECK(heads == 1);  // the rank that has the last token computes its logits
     CHECK(cache == bytes_of_kind(one, TensorKind::kKv).value);
   }
 }
@@ -241,6 +245,80 @@ TEST_CASE("tensor parallelism sums each layer's two partial results, forwards an
     ++count;
   }
   CHECK(count == 4 * (2 + 2));
+}
+
+TEST_CASE("gradients of compressed vectors are summed over ranks, so that what lies before has whole ones") {
+  const ModelConfig model = parse_model_config(small_deepseek(), "small.json");
+  Layout s;
+  s.tp = 2;
+  WorkloadSpec spec = training(s, 0, 0);
+  spec.train.microbatches = 1;
+  const Graph g = generate_trace(spec, model);
+  const std::int64_t tokens = 4 * 16, q_lora = 12, kv_width = 6 + 2;
+  const auto all_reduced = [&](const std::string& name) {
+    return op_named(g, "layers.1." + name + ".grad_all_reduce.grad").collective->bytes.value;
+  };
+  CHECK(all_reduced("q_latent") == 2 * tokens * q_lora);
+  CHECK(all_reduced("kv_latent") == 2 * tokens * kv_width);
+  // Then the hidden states' is whole, too: nothing to sum.
+  for (const Op& op : g.ops()) CHECK(op.name.find("attn_in.grad_all_reduce") == std::string::npos);
+  // The weights' gradients come after the sums.
+  std::map<std::string, std::size_t> at;
+  for (std::size_t i = 0; i < g.ops().size(); ++i) at[g.ops()[i].name] = i;
+  CHECK(at["layers.1.q_a.weight_grad"] > at["layers.1.q_latent.grad_all_reduce.grad"]);
+  CHECK(at["layers.1.q_norm.grad"] > at["layers.1.q_latent.grad_all_reduce.grad"]);
+  CHECK(at["layers.1.kv_a.weight_grad"] > at["layers.1.kv_latent.grad_all_reduce.grad"]);
+  // Of the routers of three layers each rank has a part: its columns of the experts.
+  CHECK(op_named(g, "tp_gradient_sum").collective->bytes.value == 2 * 3 * 8 * 16);
+}
+
+TEST_CASE("weights that tensor-parallel ranks hold whole have their partial gradients summed once a step") {
+  const std::int64_t layers = 4, hidden = 16, norms = layers * 2 * hidden + hidden;
+  const auto sum_of = [&](const std::string& config, const std::string& group, int tp, bool sp, int dp,
+                          int zero) {
+    Layout s;
+    s.tp = tp;
+    s.sp = sp;
+    s.dp = dp;
+    const Graph g = generate_trace(training(s, zero, 0), parse_model_config(config, "small.json"));
+    std::int64_t bytes = 0;
+    int count = 0;
+    for (const Op& op : g.ops())
+      if (op.name == group + "_gradient_sum") {
+        ++count;
+        CHECK(op.collective->kind == "all-reduce");
+        CHECK(op.collective->group == group);
+        CHECK(op.hbm_bytes->value == 2 * op.collective->bytes.value);
+        bytes += op.collective->bytes.value;
+      }
+    CHECK(count == (bytes > 0 ? 1 : 0));
+    return bytes;
+  };
+  // Sequence parallel: each norm sees its rank's tokens.
+  CHECK(sum_of(small_llama(), "tp", 2, true, 1, 0) == 2 * norms);
+  CHECK(sum_of(small_llama(), "tp", 2, false, 1, 0) == 0);
+  CHECK(sum_of(small_llama(), "tp", 2, true, 2, 1) == 2 * norms / 2);  // of shards
+  // Qwen3's query and key norms see their rank's heads, routers their experts' columns.
+  CHECK(sum_of(small_moe(), "tp", 2, false, 1, 0) == 2 * layers * (2 * 4 + 8 * hidden));
+  CHECK(sum_of(small_moe(), "tp", 2, true, 1, 0) == 2 * (layers * (2 * 4 + 8 * hidden) + norms));
+  // Latent attention, sequence parallel: down projections and their norms, too.
+  const std::int64_t latent = 12 * hidden + 12 + (6 + 2) * hidden + 6;
+  CHECK(sum_of(small_deepseek(), "tp", 2, true, 1, 0) == 2 * (layers * latent + 3 * 8 * hidden + norms));
+  // 4 key/value heads over 8 ranks: two ranks hold each.
+  const std::int64_t one_head = 4 * hidden;
+  CHECK(sum_of(small_llama(), "kv", 8, false, 1, 0) == 2 * layers * 2 * one_head);
+  CHECK(sum_of(small_llama(), "kv", 4, false, 1, 0) == 0);
+}
+
+TEST_CASE("ranks that share a key/value head take the time of so many for its gradients") {
+  Layout s;
+  s.tp = 8;
+  WorkloadSpec spec = training(s, 0, 0);
+  spec.collectives = CollectiveLink{BytesPerSecond(1e9), Seconds(1e-6)};
+  const Graph g = generate_trace(spec, parse_model_config(small_llama(), "small.json"));
+  const Op& op = op_named(g, "kv_gradient_sum");
+  const double bytes = static_cast<double>(op.collective->bytes.value);
+  CHECK(op.duration->value == Approx(2 * (1.0 / 2 * bytes / 1e9 + 1e-6)).epsilon(1e-12));
 }
 
 TEST_CASE("sequence parallelism replaces sums by gathers and scatters and keeps what rests split") {
@@ -312,7 +390,12 @@ TEST_CASE("ZeRO 3 gathers every weight before each use, the next layer's while o
     if (op.collective && op.collective->kind == "all-gather") gathered += op.collective->bytes.value;
   const std::int64_t parameters =
       2 * 30 * 16 + 4 * (16 * 32 + 2 * 16 * 16 + 32 * 16 + 3 * 16 * 24 + 2 * 16) + 16;
-  CHECK(gathered == 2 * 2 * parameters);  // forwards and backwards
+  // Forwards and backwards; but the table of embeddings, which its backward pass doesn't read, and the head,
+  // whose backward pass follows its forward pass, once.
+  const std::int64_t table = 30 * 16, head = 30 * 16 + 16;
+  CHECK(gathered == 2 * (2 * parameters - table - head));
+  for (TensorId t : op_named(g, "lm_head.input_grad").reads)
+    if (g.tensor(t).kind == TensorKind::kOther) CHECK(g.tensor(t).name == "lm_head.whole.head.forward");
   const Op& second = op_named(g, "layers.2.weights_all_gather.forward");
   REQUIRE(second.after.size() == 1);
   CHECK(g.op(second.after[0]).layer == 0);

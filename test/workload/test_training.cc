@@ -135,6 +135,15 @@ TEST_CASE("selective recomputation drops the named kernels' results and does no 
   CHECK(flops_of_phase(attention, "recompute") > 0);
 }
 
+TEST_CASE("what selective recomputation drops is dropped under tensor parallelism, too") {
+  const std::int64_t t = 2 * 32, e = 2;
+  WorkloadSpec spec = training(2, 32);
+  spec.parallel.tp = 2;
+  const std::int64_t all = saved_bytes(small(spec));
+  spec.train.recompute = Recompute::kSelective;
+  CHECK(all - saved_bytes(small(spec)) == kLayers * t * e * (2 * kHidden + kInter / 2));
+}
+
 TEST_CASE("recomputation by layer applies to the first layers of the stage") {
   WorkloadSpec spec = training(2, 32);
   spec.train.recompute = Recompute::kLayers;
