@@ -1,8 +1,8 @@
 #include "app/commands.h"
 
-#include <cstdio>
-
 #include <fmt/format.h>
+
+#include <cstdio>
 
 #include "app/evaluate.h"
 #include "app/experiment.h"
@@ -25,7 +25,7 @@ struct Inputs {
 
 Inputs load_inputs(const MachineOptions& options) {
   Inputs inputs{load_graph(options.trace), load_hardware(options.hardware)};
-  if (!options.hbm.empty()) replace_hbm_capacity(inputs.hardware, parse_bytes(options.hbm, "--hbm"), "--hbm");
+  if (options.hbm) replace_hbm_capacity(inputs.hardware, parse_bytes(*options.hbm, "--hbm"), "--hbm");
   return inputs;
 }
 
@@ -51,11 +51,12 @@ int plan_command(const PlanOptions& options) {
   const Inputs inputs = load_inputs(options);
   PlannerOptions planner;
   planner.iterations = options.iterations;
+  planner.explain = options.explain;
   const PlanOutcome outcome = make_plan(inputs.graph, inputs.hardware, planner);
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
   if (!options.output.empty()) write_output(options.output, json);
   if (options.explain)
-    write_output(options.output == "-" ? "" : "-", join_lines(outcome.log.lines));
+    write_output(options.output == "-" ? "" : "-", to_text(outcome.log));
   else if (options.output.empty())
     write_output("-", json);
   return 0;
@@ -72,7 +73,11 @@ int check_command(const CheckOptions& options) {
 int simulate_command(const SimulateOptions& options) {
   check_bound_method(options.bound);
   if (options.plan.empty() == options.policy.empty())
-    throw InputError("simulate", options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy", "one of them");
+    throw InputError("simulate",
+                     options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy",
+                     "one of them");
+  if (options.output == "-" && options.timeline == "-")
+    throw InputError("--timeline", "- beside -o -", "at most one of them on standard output");
   const Inputs inputs = load_inputs(options);
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
@@ -88,7 +93,7 @@ int simulate_command(const SimulateOptions& options) {
 int run_command(const RunOptions& options) {
   const Experiment experiment = load_experiment(options.experiment, options.settings);
   const std::vector<Result> results = run_experiment(experiment, options.directory, options.jobs);
-  write_output("-", results_table(results));
+  write_output("-", results_table(results) + results_answer(results));
   return 0;
 }
 

@@ -2,13 +2,15 @@
 // Standard output carries results only. "-" as a file name is standard input or output.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace hyperoffload {
 
 struct MachineOptions {  // of plan, check and simulate
-  std::string trace, hardware, hbm;
+  std::string trace, hardware;
+  std::optional<std::string> hbm;
   int iterations = 1;
 };
 

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
+#include "sim/model/plan_order.h"
 #include "sim/policy/on_demand.h"
 #include "sim/policy/planned.h"
 #include "sim/replay/replay.h"
@@ -18,7 +21,8 @@ RunRecord ideal_run(const Job& job, int iterations, bool full) {
   options.iterations = iterations;
   options.full_record = full;
   options.everything_in_place = true;
-  return replay(job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
+  return replay(
+      job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
 }
 
 // One NPU, one iteration: nothing moves, so all NPUs and iterations are alike.
@@ -45,29 +49,30 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   outcome.fits = false;
   outcome.reason = reason;
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
-  return {summarize(outcome), {}, {}, {}};
+  return {summarize(outcome), {}, {}};
 }
 
 Evaluation evaluate_resident(const Job& job) {
   Evaluation evaluation = sum_up(job, "resident", ideal_run(job, job.iterations, job.keep_record));
   Result& result = evaluation.result;
   const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
-    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier, (peak - capacity).value,
-                       peak.value, capacity.value);
+    return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier,
+                       (peak - capacity).value, peak.value, capacity.value);
   };
   if (result.hbm_peak > job.hardware.hbm_usable())
     result.reason = too_small("HBM", result.hbm_peak, job.hardware.hbm_usable());
   else if (result.pool_peak > job.hardware.pool_capacity)
     result.reason = too_small("the pool", result.pool_peak, job.hardware.pool_capacity);
   result.fits = result.reason.empty();
+  // It may keep in HBM what is bound to the pool, which no plan may: its least stall is none.
+  if (result.fits) result.bound->stall = std::min(result.bound->stall, Seconds(0));
   return evaluation;
 }
 
-OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {
+OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {  // its options are checked when it is parsed
   const auto option = policy.options.find("evict");
-  if (option == policy.options.end() || option->second == "lru") return OnDemandPolicy::Evict::kLru;
-  if (option->second == "oldest") return OnDemandPolicy::Evict::kOldest;
-  throw InputError(fmt::format("policy {}", policy.text()), fmt::format("evict={}", option->second), "lru or oldest");
+  return option != policy.options.end() && option->second == "oldest" ? OnDemandPolicy::Evict::kOldest
+                                                                      : OnDemandPolicy::Evict::kLru;
 }
 
 RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
@@ -86,21 +91,15 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   options.iterations = job.iterations;
   PlanOutcome planned = make_plan(job.graph, job.hardware, options);
   Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
-  evaluation.explanation = join_lines(planned.log.lines);
   evaluation.plan = std::move(planned.plan);
   return evaluation;
 }
 
 }  // namespace
 
-std::string join_lines(const std::vector<std::string>& lines) {
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
-  return text;
-}
-
 std::string broken_rules(const Job& job, const Plan& plan) {
-  const CheckLimits limits{job.hardware.hbm_usable(), Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
+  const CheckLimits limits{job.hardware.hbm_usable(),
+                           Bytes(job.hardware.pool_capacity.value / job.hardware.npu_count)};
   std::string text;
   for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
     text += (text.empty() ? "" : "\n") + violation.message;
@@ -110,6 +109,10 @@ std::string broken_rules(const Job& job, const Plan& plan) {
 Evaluation evaluate(const Job& job, const Plan& plan) {
   if (const std::string broken = broken_rules(job, plan); !broken.empty())
     throw InfeasibleError("the plan breaks the rules:\n" + broken);
+  if (!plan.order.empty()) {
+    const Reordered moved = reorder(job.graph, plan);
+    return evaluate_planned({moved.graph, job.hardware, job.iterations, job.keep_record}, "plan", moved.plan);
+  }
   Evaluation evaluation = evaluate_planned(job, "plan", plan);
   evaluation.plan = plan;
   return evaluation;
@@ -120,7 +123,8 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy) {
     if (policy.name == "resident") return evaluate_resident(job);
     if (policy.name == "graph") return evaluate_graph(job, policy);
     const OnDemandPolicy::Evict evict = eviction_of(policy);
-    return sum_up(job, policy.text(), replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
+    return sum_up(job, policy.text(),
+                  replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
   } catch (const InfeasibleError& e) {
     return cannot_run(job, policy.text(), e.what());
   }

@@ -26,15 +26,12 @@ struct Evaluation {
   Result result;
   std::optional<RunRecord> record;  // when kept, and the run could happen
   std::optional<Plan> plan;         // of a policy that plans
-  std::string explanation;          // its decisions, line by line
 };
 
 // A policy that can't run has a result with `fits: false` and the reason; nothing is thrown for that.
 Evaluation evaluate(const Job& job, const PolicySpec& policy);
 // A plan file. InfeasibleError with every rule it breaks when the checker refuses it.
 Evaluation evaluate(const Job& job, const Plan& plan);
-
-std::string join_lines(const std::vector<std::string>& lines);  // each with its line end
 
 // Every broken rule, a line each; empty: the plan is valid for so many iterations.
 std::string broken_rules(const Job& job, const Plan& plan);

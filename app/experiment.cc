@@ -36,7 +36,8 @@ std::vector<PolicySpec> read_policies(const YamlNode& node) {
 
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings) {
   const YamlNode root = apply_overrides(load_yaml(path), settings);
-  const YamlMap map(root, {"name", "description", "hardware", "workload", "hbm", "iterations", "policies", "sweep", "output"});
+  const YamlMap map(
+      root, {"name", "description", "hardware", "workload", "hbm", "iterations", "policies", "output"});
   Experiment experiment;
   experiment.name = map.get("name").string();
   const YamlNode hardware = map.get("hardware");

@@ -1,11 +1,12 @@
 // The command `hyperoffload`: parses the options of a sub-command, runs it, and turns errors into one
 // sentence and an exit status (0 done, 1 a fault of ours, 2 wrong input, 3 it can't be done).
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <functional>
-
-#include <CLI/CLI.hpp>
-#include <fmt/format.h>
 
 #include "app/commands.h"
 #include "app/experiment.h"
@@ -13,6 +14,7 @@
 #include "app/import_command.h"
 #include "app/policy_spec.h"
 #include "sim/model/error.h"
+#include "sim/model/nearest_name.h"
 
 namespace hyperoffload {
 namespace {
@@ -25,13 +27,15 @@ CLI::Validator count_from_1(int max) {
       [max](std::string& text) {
         int value = 0;
         const bool fine = CLI::detail::lexical_cast(text, value) && value >= 1 && value <= max;
-        return fine ? std::string() : fmt::format("found {}, expected a whole number from 1 to {}", text, max);
+        return fine ? std::string()
+                    : fmt::format("found {}, expected a whole number from 1 to {}", text, max);
       },
       "N");
 }
 
 void add_machine_options(CLI::App& command, MachineOptions& options) {
-  command.add_option("TRACE", options.trace, "layer trace (JSON, may be gzipped; - is standard input)")->required();
+  command.add_option("TRACE", options.trace, "layer trace (JSON, may be gzipped; - is standard input)")
+      ->required();
   command.add_option("--hardware", options.hardware, "machine file (YAML)")->required();
   command.add_option("--hbm", options.hbm, "replaces the machine's HBM capacity, e.g. 48GiB");
   command.add_option("--iterations", options.iterations, "times the trace runs in a row (1: one cold pass)")
@@ -39,12 +43,18 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
 }
 
 void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
-  auto* run = app.add_subcommand("run", "the main job: workload -> plan -> replay, every listed policy side by side");
+  auto* run =
+      app.add_subcommand("run", "the main job: workload -> plan -> replay, every listed policy side by side");
   run->add_option("EXPERIMENT", options.experiment, "experiment file (YAML)")->required();
-  run->add_option("-o,--output", options.directory, "folder for results.json, results.csv, plans and timelines");
-  run->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")->take_all()->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  run->add_option("-o,--output", options.directory,
+                  "folder for results.json, results.csv, plans and timelines");
+  run->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   run->add_option("--jobs", options.jobs, "policies run at once")->check(count_from_1(1024));
-  run->footer("Example: hyperoffload run configs/experiments/quickstart.yaml -o out/quickstart --set hbm=30GiB");
+  run->footer(
+      "Example: hyperoffload run configs/experiments/quickstart.yaml -o out/quickstart --set hbm=30GiB");
   run->callback([&] { chosen = [&] { return run_command(options); }; });
 }
 
@@ -55,27 +65,42 @@ struct TraceOptions {
 
 void add_import(CLI::App& trace, ImportCommand& command, Command& chosen) {
   auto* import = trace.add_subcommand("import", "a real tool's trace -> layer trace");
-  import->add_option("--format", command.format, "what the files are; the formats are listed below")->required();
+  import->add_option("--format", command.format, "what the files are; the formats are listed below")
+      ->required();
   import->add_option("FILE", command.files, "the files of the trace, each may be gzipped")->required();
-  import->add_option("-o,--output", command.output, "layer trace to write; gzipped if it ends in .gz; - is standard output")->required();
+  import
+      ->add_option("-o,--output", command.output,
+                   "layer trace to write; gzipped if it ends in .gz; - is standard output")
+      ->required();
   for (const ImportOption& option : import_options())
     import->add_option("--" + option.name, command.options.*option.value, option.help);
   import->footer("Formats:\n" + import_format_help() +
-                 "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt cudnn128Workspace.txt -o bert.json");
-  import->callback([&] { chosen = [&] { return trace_import_command(command); }; });
-}
+                 "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt "
+                 "cudnn128Workspace.txt -o bert.json");
+  import->callback([&] { chosen = [&] { return trace_import_command(command);
+};
+}  // namespace
+);
+}  // namespace hyperoffload
 
 void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Command& chosen) {
   auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
   trace->require_subcommand(1);
-  auto* generate = trace->add_subcommand("generate", "model + phase + parallelism -> layer trace of one rank");
+  auto* generate =
+      trace->add_subcommand("generate", "model + phase + parallelism -> layer trace of one rank");
   generate->add_option("WORKLOAD", options.input, "workload file (YAML)")->required();
-  generate->add_option("-o,--output", options.output, "layer trace to write; gzipped if it ends in .gz; - is standard output")->required();
-  generate->footer("Example: hyperoffload trace generate configs/workloads/llama-3.1-8b-prefill.yaml -o prefill.json");
+  generate
+      ->add_option("-o,--output", options.output,
+                   "layer trace to write; gzipped if it ends in .gz; - is standard output")
+      ->required();
+  generate->footer(
+      "Example: hyperoffload trace generate configs/workloads/llama-3.1-8b-prefill.yaml -o prefill.json");
   generate->callback([&] { chosen = [&] { return trace_generate_command(options.input, options.output); }; });
   add_import(*trace, import, chosen);
-  auto* info = trace->add_subcommand("info", "counts, bytes by kind, FLOPs, the peak of live bytes and where it is");
-  info->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")->required();
+  auto* info =
+      trace->add_subcommand("info", "counts, bytes by kind, FLOPs, the peak of live bytes and where it is");
+  info->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")
+      ->required();
   info->add_flag("--json", options.json, "as JSON");
   info->footer("Example: hyperoffload trace info prefill.json --json");
   info->callback([&] { chosen = [&] { return trace_info_command(options.input, options.json); }; });
@@ -87,15 +112,19 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_option("-o,--output", options.output, "plan to write (default: standard output)");
   plan->add_flag("--explain", options.explain, "why each transfer is there, and why then");
   plan->add_option("--bound", options.bound, "lower limits: window (cheap)");
-  plan->footer("Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json --explain");
+  plan->footer(
+      "Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json "
+      "--explain");
   plan->callback([&] { chosen = [&] { return plan_command(options); }; });
 }
 
 void add_check(CLI::App& app, CheckOptions& options, Command& chosen) {
-  auto* check = app.add_subcommand("check", "independent validator: yes (exit 0), or every rule broken and where (exit 3)");
+  auto* check = app.add_subcommand(
+      "check", "independent validator: yes (exit 0), or every rule broken and where (exit 3)");
   add_machine_options(*check, options);
   check->add_option("PLAN", options.plan, "plan (JSON)")->required();
-  check->footer("Example: hyperoffload check prefill.json plan.json --hardware configs/hardware/toy.yaml --hbm 30GiB");
+  check->footer(
+      "Example: hyperoffload check prefill.json plan.json --hardware configs/hardware/toy.yaml --hbm 30GiB");
   check->callback([&] { chosen = [&] { return check_command(options); }; });
 }
 
@@ -104,27 +133,37 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   add_machine_options(*simulate, options);
   simulate->add_option("--plan", options.plan, "plan (JSON)");
   std::string policies = "NAME[:key=value,...]:";
-  for (const PolicyInfo& info : known_policies()) policies += fmt::format(" {} ({});", info.name, info.summary);
+  for (const PolicyInfo& info : known_policies())
+    policies += fmt::format(" {} ({});", info.name, info.summary);
   simulate->add_option("--policy", options.policy, policies);
   simulate->add_option("-o,--output", options.output, "result to write (JSON); - is standard output");
-  simulate->add_option("--timeline", options.timeline, "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
+  simulate->add_option("--timeline", options.timeline,
+                       "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
   simulate->add_option("--bound", options.bound, "lower limits: window (cheap)");
-  simulate->footer("Example: hyperoffload simulate prefill.json --hardware configs/hardware/toy.yaml --policy on_demand:evict=oldest -o result.json");
+  simulate->footer(
+      "Example: hyperoffload simulate prefill.json --hardware configs/hardware/toy.yaml --policy "
+      "on_demand:evict=oldest -o result.json");
   simulate->callback([&] { chosen = [&] { return simulate_command(options); }; });
 }
 
 void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
-  auto* export_plan = app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
+  auto* export_plan =
+      app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
   export_plan->add_option("PLAN", command.plan, "plan, or hyper-parallel's schedule (JSON)")->required();
   export_plan->add_option("--trace", command.trace, "the layer trace that the plan is for")->required();
-  export_plan->add_option("--format", command.format, "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")->required();
+  export_plan
+      ->add_option("--format", command.format,
+                   "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")
+      ->required();
   export_plan->add_option("-o,--output", command.output, "file to write (default: standard output)");
-  export_plan->footer("Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
+  export_plan->footer(
+      "Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
   export_plan->callback([&] { chosen = [&] { return export_command(command); }; });
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.", "hyperoffload");
+  CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.",
+               "hyperoffload");
   app.set_version_flag("--version", std::string("hyperoffload ") + HYPEROFFLOAD_VERSION);
   app.require_subcommand(1);
   app.footer("Example: hyperoffload run configs/experiments/quickstart.yaml");
@@ -142,6 +181,10 @@ int parse_and_run(int argc, char** argv) {
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
   add_export(app, export_plan, chosen);
+  // CLI11 would only say that a sub-command is required.
+  const std::vector<std::string> commands = {"run", "trace", "plan", "check", "simulate", "export"};
+  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
+    throw InputError("the command line", in_quotes(argv[1]), one_of(argv[1], commands));
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {

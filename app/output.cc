@@ -1,11 +1,11 @@
 #include "app/output.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <sstream>
-
-#include <fmt/format.h>
 
 #include "sim/model/atomic_file.h"
 #include "sim/model/check.h"
@@ -21,22 +21,26 @@ namespace {
 namespace fs = std::filesystem;
 
 void make_directory(const std::string& directory) {
+  if (directory == "-") throw InputError("-o", "-", "a folder: `run` writes several files");
   std::error_code error;
   fs::create_directories(directory, error);
   if (error || !fs::is_directory(directory))
-    throw InputError("-o " + directory, error ? error.message() : "a file of that name", "a folder, or a place to make one");
+    throw InputError("-o " + directory, error ? error.message() : "a file of that name",
+                     "a folder, or a place to make one");
 }
 
 // "on_demand:evict=oldest" -> "on_demand-evict-oldest": the policy in a file's name.
 std::string file_stem(const PolicySpec& policy) {
   std::string stem = policy.text();
-  std::replace_if(stem.begin(), stem.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
+  std::replace_if(
+      stem.begin(), stem.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
   return stem;
 }
 
 // One policy, in its own process; what comes back is its result as JSON.
 std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
-  const Job job{experiment.graph, experiment.hardware, experiment.iterations, experiment.timeline && !directory.empty()};
+  const Job job{experiment.graph, experiment.hardware, experiment.iterations,
+                experiment.timeline && !directory.empty()};
   const Evaluation evaluation = evaluate(job, policy);
   const fs::path stem = fs::path(directory) / file_stem(policy);
   if (!directory.empty() && evaluation.plan)
@@ -57,8 +61,9 @@ void write_output(const std::string& path, const std::string& text) {
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
   HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
   std::ostringstream text;
-  const TimelineSummary summary = write_chrome_trace(
-      text, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr});
+  const TimelineSummary summary =
+      write_chrome_trace(text, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy,
+                                evaluation.plan ? &*evaluation.plan : nullptr});
   if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
   write_file_atomically(path, text.str());
 }

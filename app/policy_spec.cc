@@ -1,9 +1,8 @@
 #include "app/policy_spec.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
@@ -16,10 +15,18 @@ void check_policy(const PolicySpec& spec, const std::string& where) {
   for (const PolicyInfo& info : known_policies()) {
     names.push_back(info.name);
     if (info.name != spec.name) continue;
-    for (const auto& [key, value] : spec.options)
-      if (std::find(info.options.begin(), info.options.end(), key) == info.options.end())
+    for (const auto& [key, value] : spec.options) {
+      const auto known = info.options.find(key);
+      if (known == info.options.end()) {
+        std::vector<std::string> keys;
+        for (const auto& option : info.options) keys.push_back(option.first);
         throw InputError(where, fmt::format("option \"{}\" of policy {}", key, spec.name),
-                         info.options.empty() ? "no option" : fmt::format("{}", fmt::join(info.options, ", ")));
+                         keys.empty() ? "no option" : one_of(key, keys));
+      }
+      if (std::find(known->second.begin(), known->second.end(), value) == known->second.end())
+        throw InputError(where, fmt::format("{}={} of policy {}", key, value, spec.name),
+                         one_of(value, known->second));
+    }
     return;
   }
   throw InputError(where, fmt::format("policy \"{}\"", spec.name), one_of(spec.name, names));
@@ -30,7 +37,7 @@ void check_policy(const PolicySpec& spec, const std::string& where) {
 const std::vector<PolicyInfo>& known_policies() {
   static const std::vector<PolicyInfo> policies = {
       {"resident", "everything in HBM", {}},
-      {"on_demand", "reactive swapping; evict=lru (default) or oldest", {"evict"}},
+      {"on_demand", "reactive swapping; evict=lru (default) or oldest", {{"evict", {"lru", "oldest"}}}},
       {"graph", "the graph-driven planner", {}},
   };
   return policies;
@@ -60,7 +67,8 @@ PolicySpec parse_policy(const std::string& text, const std::string& where) {
     if (equals == std::string::npos || equals == 0)
       throw InputError(where, fmt::format("\"{}\" in \"{}\"", pair, text), "key=value");
     if (!spec.options.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
-      throw InputError(where, fmt::format("option \"{}\" twice in \"{}\"", pair.substr(0, equals), text), "each option once");
+      throw InputError(where, fmt::format("option \"{}\" twice in \"{}\"", pair.substr(0, equals), text),
+                       "each option once");
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
   check_policy(spec, where);

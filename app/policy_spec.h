@@ -19,7 +19,7 @@ struct PolicySpec {
 // What the policies are called and what each takes; the help texts come from here.
 struct PolicyInfo {
   std::string name, summary;
-  std::vector<std::string> options;
+  std::map<std::string, std::vector<std::string>> options;  // each with its values
 };
 const std::vector<PolicyInfo>& known_policies();
 

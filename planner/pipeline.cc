@@ -6,6 +6,9 @@
 #include "planner/passes/cancel_redundant.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/place_transfers.h"
+#include "sim/model/check.h"
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
 
 namespace hyperoffload {
 namespace {
@@ -13,11 +16,14 @@ namespace {
 // Steady behaviour shows in the third iteration: the first two differ by what is marked `first`.
 constexpr int kJudgedIterations = 3;
 
+// Work of a search by effort, in ops and units per pass summed over passes: about 1 s for the default on
+// one slow core, so that the same input gives the same plan on every machine.
+constexpr double kWork[] = {0, 1.2e6, 25e6};
+
 struct Attempt {
   WrittenPlan written;
   Walk walk;
   bool better_than(const Attempt& other) const {
-    if (walk.stuck.has_value() != other.walk.stuck.has_value()) return !walk.stuck;
     if (walk.last_iteration != other.walk.last_iteration)
       return walk.last_iteration < other.walk.last_iteration;
     return walk.total < other.walk.total;
@@ -35,12 +41,15 @@ class Search {
   Found run();
 
  private:
+  // Nothing more to win, or no work left.
+  bool finished() const { return good_enough() || work_left_ <= 0; }
   bool good_enough() const {
-    return best_ && !best_->walk.stuck &&
-           best_->walk.last_iteration - ideal_.last_iteration <=
-               options_.least_stall + 1e-9 * ideal_.last_iteration;
+    return best_ && best_->walk.last_iteration - ideal_.last_iteration <=
+                        options_.least_stall + 1e-9 * ideal_.last_iteration;
   }
-  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead);
+  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead,
+                      ColdStart cold_start = ColdStart::kStoreFirst);
+  bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   StepClock smoothed(const Walk& walk, int window) const;
   std::int64_t piece_size(int parts) const;
@@ -51,15 +60,29 @@ class Search {
   const std::vector<std::int32_t> rank_;
   double transfer_seconds_ = 0;
   int passes_ = 0;
+  double work_left_ = 0;
   std::optional<Attempt> best_;
   std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
+  std::optional<InfeasibleError> infeasible_;
+  std::string first_fault_;
   Walk last_;
 };
 
-const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead) {
+const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead,
+                            ColdStart cold_start) {
   EvictionLedger ledger(graph_, liveness, clock);
-  choose_evictions(graph_, liveness, clock, rank_, ledger);
-  cancel_redundant(graph_, liveness, ledger);
+  last_ = {};
+  try {
+    if (lead == Lead::kOnDemand)
+      choose_on_demand(graph_, liveness, clock, rank_, ledger);
+    else
+      choose_evictions(graph_, liveness, clock, rank_, cold_start, ledger);
+  } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
+    if (!infeasible_) infeasible_ = error;
+    last_.stuck = WalkStuck{};
+    return last_;
+  }
+  if (lead != Lead::kOnDemand) cancel_redundant(graph_, liveness, ledger);
   const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger, lead);
   Attempt attempt;
   attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
@@ -67,12 +90,21 @@ const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Le
       walk_plan(graph_, attempt.written.plan,
                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
   ++passes_;
+  work_left_ -= graph_.ops + liveness.units();
   last_ = attempt.walk;
-  if (!best_ || attempt.better_than(*best_)) {
+  if (!attempt.walk.stuck && (!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
     best_ = std::move(attempt);
     best_piece_bytes_ = piece_bytes_;
   }
   return last_;
+}
+
+bool Search::valid(const Plan& plan) {
+  const CheckLimits limits{Bytes(graph_.machine.hbm), Bytes(graph_.machine.pool)};
+  const auto broken = check_plan(*graph_.graph, plan, limits, options_.iterations);
+  if (broken.empty()) return true;
+  if (first_fault_.empty()) first_fault_ = broken.front().message;
+  return false;
 }
 
 std::int64_t Search::piece_size(int parts) const {
@@ -112,39 +144,60 @@ void Search::search(std::int64_t piece_bytes) {
   const StepClock guide(graph_, ideal_, transfer_seconds_);
   attempt(liveness, guide, Lead::kLate);
   if (good_enough()) return;
-  std::vector<std::pair<double, Walk>> seeds;
+  struct Seed {
+    double time;
+    ColdStart cold_start;
+    Walk walk;
+  };
+  std::vector<Seed> seeds;
+  // A cold pass has two ways to begin; a repeated body none.
+  std::vector<ColdStart> starts{ColdStart::kStoreFirst};
+  if (options_.iterations == 1) starts.push_back(ColdStart::kPoolFirst);
   const auto seed = [&](const StepClock& clock) {
-    const Walk& walk = attempt(liveness, clock, Lead::kEager);
-    if (!walk.stuck) seeds.emplace_back(walk.last_iteration, walk);
+    for (ColdStart cold_start : starts) {
+      const Walk& walk = attempt(liveness, clock, Lead::kEager, cold_start);
+      if (!walk.stuck) seeds.push_back({walk.last_iteration, cold_start, walk});
+      if (finished()) return;
+    }
   };
   seed(guide);
-  if (good_enough() || options_.effort == 0) return;
+  if (piece_bytes == 0 && !good_enough()) attempt(liveness, guide, Lead::kOnDemand);
+  if (finished()) return;
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     seed(guide.stretched(factor));
-    if (good_enough()) return;
+    if (finished()) return;
   }
-  std::stable_sort(seeds.begin(), seeds.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::stable_sort(seeds.begin(), seeds.end(), [](const Seed& a, const Seed& b) { return a.time < b.time; });
   if (seeds.size() > 2) seeds.resize(2);
-  for (const auto& [time, first] : seeds)
+  for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21}) {
-      Walk walk = first;
-      double reached = time;
+      Walk walk = first.walk;
       for (int round = 0; round < 4; ++round) {
         const StepClock clock =
             window == 1 ? StepClock(graph_, walk, transfer_seconds_) : smoothed(walk, window);
-        const Walk& next = attempt(liveness, clock, Lead::kEager);
-        if (good_enough()) return;
-        if (next.stuck || next.last_iteration >= reached) break;
-        reached = next.last_iteration;
+        const Walk& next = attempt(liveness, clock, Lead::kEager, first.cold_start);
+        if (finished()) return;
+        if (next.stuck || next.last_iteration >= walk.last_iteration) break;
         walk = next;
       }
     }
 }
 
 Found Search::run() {
+  work_left_ = kWork[std::clamp(options_.effort, 0, 2)];
   search(0);
-  if (!good_enough()) search(piece_size(16));
+  for (int parts = 16; parts >= 4 && !finished(); parts /= 2) {
+    // Pieces pay if there is work left for several passes over them.
+    const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
+    if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
+    search(piece_size(parts));
+    break;
+  }
+  if (!best_ && infeasible_) throw *infeasible_;
+  if (!best_ && graph_.engines > 1)
+    throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
+                          first_fault_);
+  if (!best_) throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + first_fault_);
   return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
 }
 

@@ -6,8 +6,6 @@
 // meets the bound) ends the search.
 #pragma once
 
-#include <optional>
-
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
 #include "planner/cost/walk.h"

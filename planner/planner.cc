@@ -1,39 +1,73 @@
 #include "planner/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
 #include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
+#include "planner/passes/check_capacity.h"
 #include "planner/pipeline.h"
 #include "sim/model/check.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
 
+namespace {
+
+// Whether something must be moved or placed even if all fits.
+bool pool_takes_part(const FlatGraph& graph) {
+  return std::count(graph.bound_to_pool.begin(), graph.bound_to_pool.end(), 1) > 0 ||
+         std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
+}
+
+// The passes add bytes in 64 bits without looking: beyond 2^62 B in all, which no machine has, they don't
+// start.
+bool countable(const Graph& graph) {
+  constexpr Bytes kMost(std::int64_t{1} << 62);
+  Bytes sum;  // saturates
+  for (const Tensor& tensor : graph.tensors()) sum += tensor.bytes;
+  for (const Op& op : graph.ops()) sum += op.workspace;
+  return sum < kMost;
+}
+
+}  // namespace
+
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
+  if (!countable(graph)) {
+    const auto largest = std::max_element(graph.tensors().begin(), graph.tensors().end(),
+                                          [](const Tensor& a, const Tensor& b) { return a.bytes < b.bytes; });
+    throw InfeasibleError(
+        fmt::format("the trace's tensors and workspaces take more than 2^62 B; the largest is \"{}\" ({} B)",
+                    largest->name, largest->bytes.value));
+  }
   const FlatGraph flat(graph, hardware);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness liveness(flat, {options.iterations > 1, 0});
   PlanOutcome outcome;
   outcome.estimate = flat.machine.estimate;
   outcome.plan.bound = window_bound(flat, ideal.last_iteration, options.iterations);
-  if (*std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
+  check_capacity(flat, liveness);
+  if (pool_takes_part(flat) ||
+      *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
     Found found =
         search_plan(flat, ideal, {options.iterations, options.effort, outcome.plan.bound->stall.value});
     found.written.plan.bound = std::move(outcome.plan.bound);
     outcome.plan = std::move(found.written.plan);
   }
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
-  HYPER_CHECK(!walk.stuck, "the plan gets stuck");
+  HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");
   outcome.plan.prediction =
       Prediction{Seconds(walk.last_iteration),  Seconds(walk.first_iteration), Seconds(walk.total),
                  Seconds(ideal.last_iteration), Bytes(walk.hbm_peak),          Bytes(walk.pool_peak)};
+  if (options.explain) outcome.log = explain_actions(graph, hardware, outcome.plan, options.iterations);
   return outcome;
 }
 
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {
+  if (!countable(graph)) return {Bytes(0), Seconds(0), "none"};
   const FlatGraph flat(graph, hardware);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
   return window_bound(flat, ideal.last_iteration, iterations);

@@ -8,9 +8,7 @@
 // times a number of passes that `effort` sets.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "planner/decision_log.h"
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
@@ -21,10 +19,7 @@ struct PlannerOptions {
   int iterations = 1;
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
   int effort = 1;
-};
-
-struct DecisionLog {
-  std::vector<std::string> lines;
+  bool explain = false;  // one line an action in the log
 };
 
 struct PlanOutcome {

@@ -3,24 +3,6 @@
 #include <algorithm>
 
 namespace hyperoffload {
-namespace {
-
-struct Touch {
-  int position;
-  bool reads, writes;
-};
-
-// An input stands in HBM from the iteration's start; it can't leave before the first op has started.
-std::vector<Touch> touches(const FlatGraph& graph, int tensor, bool input) {
-  std::vector<Touch> list;
-  const auto accesses = graph.graph->accesses(TensorId(tensor));
-  if (input) list.push_back({0, false, true});
-  if (input && accesses.front().op.value != 0) list.push_back({1, true, false});
-  for (const Access& access : accesses) list.push_back({access.op.value + 1, access.reads, access.writes});
-  return list;
-}
-
-}  // namespace
 
 std::int64_t Liveness::piece_from(int tensor, int piece) const {
   const std::int64_t count = pieces[tensor];
@@ -29,89 +11,226 @@ std::int64_t Liveness::piece_from(int tensor, int piece) const {
 
 bool Liveness::clean(const FlatGraph& graph, const std::vector<char>& evicted, int unit) const {
   const Version& version = versions[gap(unit).version];
+  if (version.clean) return true;
   if (version.written >= 0) return false;
   if (repeats || graph.bound_to_pool[version.tensor]) return true;
   const Gap& first = gaps[version.first_gap];
   return first.open < 0 && (first.first_unit == gap(unit).first_unit || evicted[first.first_unit]);
 }
 
-Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
-    : positions(graph.ops + 1), repeats(options.repeats), bytes_(graph.bytes) {
-  resident.assign(positions + 1, 0);
-  working_set.assign(positions, 0);
-  working_set[0] = graph.input_bytes;
-  for (int op = 0; op < graph.ops; ++op) {
-    if (graph.in_pool[op]) continue;
-    working_set[op + 1] = graph.workspace[op];
-    resident[op + 1] += graph.workspace[op];
-    resident[op + 2] -= graph.workspace[op];
-    for (const FlatAccess& access : graph.accesses(op)) working_set[op + 1] += graph.bytes[access.tensor];
-  }
-  // What op 0 reads is there or on its way when the iteration starts: nothing can be told to come later.
-  for (const FlatAccess& access : graph.accesses(0))
-    if (graph.persistent[access.tensor] && access.reads) working_set[0] += graph.bytes[access.tensor];
+int Liveness::anchor_freeing(int position, int close) const {
+  int anchor = position;
+  while (anchor < close && counts_from(anchor) <= position) ++anchor;
+  return anchor;
+}
 
+int Liveness::latest_count(int anchor, int floor) const {
+  int best = -1;
+  for (; anchor > floor && anchor + 1 > best; --anchor) best = std::max(best, counts_from(anchor));
+  return best;
+}
+
+Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
+    : positions(graph.ops + 1), repeats(options.repeats), bytes_(graph.bytes), overlap_(graph) {
+  resident.assign(positions + 1, 0);
   pieces.assign(graph.tensors, 1);
+  pool_only.assign(graph.tensors, 0);
+  pool_touched.assign(graph.tensors, 0);
   gap_begin.assign(graph.tensors + 1, 0);
   for (int t = 0; t < graph.tensors; ++t) {
-    if (options.piece_bytes > 0)
-      pieces[t] = static_cast<std::int32_t>(
-          std::max<std::int64_t>(1, (bytes_[t] + options.piece_bytes - 1) / options.piece_bytes));
-    add_tensor(graph, t);
+    if (options.piece_bytes > 0 && bytes_[t] > options.piece_bytes)
+      pieces[t] = static_cast<std::int32_t>((bytes_[t] + options.piece_bytes - 1) / options.piece_bytes);
+    const std::vector<Touch> list = touches(graph, t);
+    pool_touched[t] = std::any_of(list.begin(), list.end(), [](const Touch& x) { return x.pool; });
+    pool_only[t] =
+        !list.empty() && std::all_of(list.begin(), list.end(), [](const Touch& x) { return x.pool; });
+    if (!pool_only[t] && (graph.persistent[t] || !list.empty())) {
+      add_lifetime(graph, t, list);
+      // Nothing is won by moving 0 bytes, but an op waits for them where they start in the pool.
+      if (bytes_[t] > 0 || graph.bound_to_pool[t] || pool_touched[t]) add_gaps(graph, t, list);
+    }
     gap_begin[t + 1] = static_cast<std::int32_t>(gaps.size());
+  }
+  for (int op = 0; op < graph.ops; ++op) {
+    if (graph.in_pool[op]) continue;
+    resident[op + 1] += graph.workspace[op];
+    resident[op + 2 <= positions ? op + 2 : positions] -= graph.workspace[op];
   }
   for (int p = 0; p < positions; ++p) resident[p + 1] += resident[p];
   resident.resize(positions);
+  for (int p = 0; p < positions; ++p) resident[p] += overlap_.charge[p];
+  add_working_sets(graph);
+  add_pool_residents(graph);
 }
 
-void Liveness::add_tensor(const FlatGraph& graph, int tensor) {
-  const bool persistent = graph.persistent[tensor];
-  const std::vector<Touch> list = touches(graph, tensor, graph.graph->is_input(TensorId(tensor)));
-  if (!persistent && list.empty()) return;
-  const int first = persistent ? 0 : list.front().position;
-  const int last = persistent ? positions - 1 : list.back().position;
+// All that ops in the pool access, that must start there, and their workspace.
+void Liveness::add_pool_residents(const FlatGraph& graph) {
+  pool_resident.assign(positions + 1, 0);
+  for (int t = 0; t < graph.tensors; ++t) {
+    if (!pool_touched[t] && !graph.bound_to_pool[t]) continue;
+    const auto accesses = graph.graph->accesses(TensorId(t));
+    pool_resident[graph.persistent[t] ? 0 : accesses.front().op.index() + 1] += graph.bytes[t];
+    pool_resident[graph.persistent[t] ? positions : accesses.back().op.index() + 2] -= graph.bytes[t];
+  }
+  for (int op = 0; op < graph.ops; ++op) {
+    if (!graph.in_pool[op]) continue;
+    pool_resident[op + 1] += graph.workspace[op];
+    pool_resident[op + 2] -= graph.workspace[op];
+  }
+  for (int p = 0; p < positions; ++p) pool_resident[p + 1] += pool_resident[p];
+  pool_resident.resize(positions);
+}
+
+void Liveness::add_working_sets(const FlatGraph& graph) {
+  working_set = overlap_.charge;
+  working_set[0] = graph.input_bytes;
+  for (int op = 0; op < graph.ops; ++op) {
+    if (graph.in_pool[op]) continue;
+    working_set[op + 1] += graph.workspace[op];
+    for (const FlatAccess& access : graph.accesses(op)) working_set[op + 1] += graph.bytes[access.tensor];
+  }
+  // What op 0 reads is there or on its way when the iteration starts: nothing can be told to come later.
+  if (graph.in_pool[0]) return;
+  for (const FlatAccess& access : graph.accesses(0))
+    if (graph.persistent[access.tensor] && access.reads) working_set[0] += graph.bytes[access.tensor];
+}
+
+// An input stands in HBM from the iteration's start on: as if written there.
+std::vector<Liveness::Touch> Liveness::touches(const FlatGraph& graph, int tensor) const {
+  std::vector<Touch> list;
+  const auto accesses = graph.graph->accesses(TensorId(tensor));
+  const bool input = graph.graph->is_input(TensorId(tensor));
+  if (input) list.push_back({0, false, true, false});
+  for (const Access& access : accesses)
+    list.push_back({access.op.value + 1, access.reads, access.writes, graph.in_pool[access.op.index()] != 0});
+  return list;
+}
+
+void Liveness::add_lifetime(const FlatGraph& graph, int tensor, const std::vector<Touch>& list) {
+  const int first = graph.persistent[tensor] ? 0 : list.front().position;
+  const int last = graph.persistent[tensor] ? positions - 1 : list.back().position;
   resident[first] += bytes_[tensor];
   resident[last + 1] -= bytes_[tensor];
-  if (bytes_[tensor] == 0) return;
+}
 
-  const auto begin_version = [&](int written) {
-    versions.push_back({tensor, written, static_cast<std::int32_t>(gaps.size()), 0, slots});
-    slots += pieces[tensor];
-  };
-  const auto add_gap = [&](int open, int close, bool loads, bool next_turn) {
-    gaps.push_back(
-        {tensor, open, close, static_cast<std::int32_t>(versions.size() - 1), units(), loads, next_turn});
-    gap_of_unit.insert(gap_of_unit.end(), pieces[tensor], static_cast<std::int32_t>(gaps.size() - 1));
-    ++versions.back().gaps;
-  };
+void Liveness::begin_version(int tensor, int written, bool clean) {
+  versions.push_back({tensor, written, clean, static_cast<std::int32_t>(gaps.size()), 0, slots});
+  slots += pieces[tensor];
+}
 
+void Liveness::add_gap(int tensor, int open, int close, bool loads, bool next_turn, const Between& between) {
+  int until = loads ? latest_count(close - 1, open - 1) : close;
+  if (!loads && close % positions != 0)
+    until = overlap_.written_early[close % positions] + close / positions * positions;
+  Gap gap{tensor,
+          open,
+          close,
+          std::max(until, open + 1),
+          static_cast<std::int32_t>(versions.size() - 1),
+          units(),
+          loads,
+          next_turn,
+          between.any,
+          close - 1,
+          open};
+  if (between.first_write >= 0) {
+    gap.leave_by = between.first_write;
+    gap.resume = between.last_write;
+  }
+  gaps.push_back(gap);
+  gap_of_unit.insert(gap_of_unit.end(), pieces[tensor], static_cast<std::int32_t>(gaps.size() - 1));
+  ++versions.back().gaps;
+}
+
+void Liveness::add_gaps(const FlatGraph& graph, int tensor, const std::vector<Touch>& list) {
+  const bool persistent = graph.persistent[tensor];
   if (list.empty()) {
-    begin_version(-1);
-    return add_gap(-1, positions, false, false);
+    begin_version(tensor, -1, false);
+    return add_gap(tensor, -1, positions, false, false, {});
   }
-  // The circle of a repeated body is entered at its first write, so that each version is whole.
-  std::size_t start = 0;
-  if (persistent && repeats)
-    while (start < list.size() && !list[start].writes) ++start;
-  const bool unwritten = start == list.size();
-  if (unwritten) start = 0;
-  begin_version(list[start].writes ? list[start].position : -1);
-  if (persistent && !repeats) {
-    if (list[0].writes) versions.back().written = -1;
-    add_gap(-1, list[0].position, list[0].reads, false);
-    if (list[0].writes) begin_version(list[0].position);
+  std::vector<int> hbm;  // indices of the accesses in HBM
+  for (std::size_t k = 0; k < list.size(); ++k)
+    if (!list[k].pool) hbm.push_back(static_cast<int>(k));
+  if (persistent && repeats) return add_gaps_circle(tensor, list, hbm);
+  add_gaps_once(tensor, persistent, list, hbm);
+}
+
+void Liveness::add_gaps_once(int tensor, bool persistent, const std::vector<Touch>& list,
+                             const std::vector<int>& hbm) {
+  const auto between = [&](int from, int to) {  // indices, exclusive
+    Between b;
+    for (int k = from + 1; k < to; ++k) {
+      b.any = true;
+      if (!list[k].writes) continue;
+      if (b.first_write < 0) b.first_write = list[k].position;
+      b.last_write = list[k].position;
+    }
+    return b;
+  };
+  const int end = static_cast<int>(list.size());
+  const Touch& first = list[hbm.front()];
+  if (persistent) {
+    begin_version(tensor, -1, false);
+    add_gap(tensor, -1, first.position, first.reads, false, between(-1, hbm.front()));
+  } else if (hbm.front() > 0) {  // born in the pool
+    begin_version(tensor, list[0].position, true);
+    Between b = between(-1, hbm.front());
+    add_gap(tensor, list[0].position, first.position, first.reads, false, b);
   }
-  const std::size_t circle = persistent && repeats ? list.size() : list.size() - 1;
-  for (std::size_t k = 0; k < circle; ++k) {
-    const std::size_t here = (start + k) % list.size(), next = (start + k + 1) % list.size();
-    const int turn = next <= here ? positions : 0;
-    if (k > 0 && list[here].writes) begin_version(list[here].position);
-    if (list[next].position + turn - list[here].position >= 2)
-      add_gap(list[here].position, list[next].position + turn, list[next].reads, here < start && !unwritten);
+  if (first.writes) begin_version(tensor, first.position, false);
+  for (std::size_t i = 0; i < hbm.size(); ++i) {
+    const Touch& here = list[hbm[i]];
+    if (i > 0 && here.writes) begin_version(tensor, here.position, false);
+    const int next = i + 1 < hbm.size() ? hbm[i + 1] : end;
+    const Between b = between(hbm[i], next);
+    if (next < end) {
+      if (list[next].position - here.position >= 2)
+        add_gap(tensor, here.position, list[next].position, list[next].reads, false, b);
+      if (b.last_write >= 0) begin_version(tensor, b.last_write, true);
+    } else if (persistent ? here.position < positions - 1 : b.any) {
+      add_gap(tensor, here.position, persistent ? positions : list.back().position + 1, false, false, b);
+    }
   }
-  if (persistent && !repeats) {
-    if (list.back().writes && list.size() > 1) begin_version(list.back().position);
-    if (list.back().position < positions - 1) add_gap(list.back().position, positions, false, false);
+}
+
+// The circle of a repeated body is entered where a version begins, so that each version is whole.
+void Liveness::add_gaps_circle(int tensor, const std::vector<Touch>& list, const std::vector<int>& hbm) {
+  const int count = static_cast<int>(hbm.size()), size = static_cast<int>(list.size());
+  const auto between = [&](int i) {  // behind the i-th access in HBM, on the axis of its iteration
+    Between b;
+    const int from = hbm[i], to = i + 1 < count ? hbm[i + 1] : hbm[0] + size;
+    for (int k = from + 1; k < to; ++k) {
+      b.any = true;
+      const Touch& touch = list[k % size];
+      const int position = touch.position + (k >= size ? positions : 0);
+      if (!touch.writes) continue;
+      if (b.first_write < 0) b.first_write = position;
+      b.last_write = position;
+    }
+    return b;
+  };
+  int start = 0;
+  bool found = false;
+  for (int i = 0; i < count && !found; ++i) {
+    found = list[hbm[i]].writes || between((i + count - 1) % count).last_write >= 0;
+    if (found) start = i;
+  }
+  for (int step = 0; step < count; ++step) {
+    const int i = (start + step) % count;
+    const Touch& here = list[hbm[i]];
+    const Between before = between((i + count - 1) % count), b = between(i);
+    if (here.writes) {
+      begin_version(tensor, here.position, false);
+    } else if (before.last_write >= 0) {  // in the pool; before this iteration began: position -1
+      const int written = i > 0 ? before.last_write : before.last_write - positions;
+      begin_version(tensor, std::max(written, -1), true);
+    } else if (step == 0) {
+      begin_version(tensor, -1, false);
+    }
+    const bool wraps = i + 1 == count;
+    const Touch& next = list[hbm[wraps ? 0 : i + 1]];
+    const int close = next.position + (wraps ? positions : 0);
+    if (close - here.position >= 2) add_gap(tensor, here.position, close, next.reads, found && i < start, b);
   }
 }
 

@@ -225,9 +225,10 @@ std::int64_t WindowBound::least_hbm() const {
 Bound WindowBound::run() {
   find_earliest_and_tails();
   for (const EngineLine& line : lines_) windows_.emplace_back(line);
-  const double stall = (least_end() - ideal_) * (1 - 1e-12);
+  const double stall = least_end() * (1 - 1e-12) - ideal_;
   Bound bound;
-  bound.stall = Seconds(stall > 1e-12 * ideal_ ? stall : 0);
+  // Engines that share HBM can end earlier when one of them waits: only on one engine is the ideal the least.
+  bound.stall = Seconds(std::abs(stall) <= 2e-12 * ideal_ || (graph_.engines == 1 && stall < 0) ? 0 : stall);
   bound.hbm_peak = Bytes(least_hbm());
   bound.method = "window";
   return bound;

@@ -153,6 +153,7 @@ bool Walker::action_ready(int action, int iteration) const {
   if (cursor_iteration_[tensor] != iteration || index_.by_tensor[tensor][cursor_[tensor]] != action)
     return false;
   if (iteration < iteration_) return true;
+  if (!open_ && graph_.graph->is_input(TensorId(tensor))) return false;
   const OpId after = plan_.actions[action].after_op;
   if (!after.is_none() && !op_done(after.value)) return false;
   for (int op : (iteration == 0 ? index_.waits_first : index_.waits_later)[action])
@@ -213,10 +214,11 @@ bool Walker::take_inputs() {
   if (!options_.unlimited) {
     if (graph_.input_bytes > memory_.hbm_free()) return false;
     for (int t : graph_.inputs)
-      if (!memory_.absent(t)) return false;
+      if (done_[t] < actions_before(t, iteration_)) return false;  // of the iterations before
     for (int t : graph_.inputs) memory_.take_input(t);
   }
   open_ = true;
+  for (int a : index_.start_detaches) detach_ready(plan_.actions[a].tensor.value);
   return true;
 }
 
@@ -282,6 +284,14 @@ void Walker::end_op(Engine& engine) {
   walk_.last_iteration = time;
   walk_.total = now_;
   over_ = true;
+  if (options_.record == WalkRecord::kNothing) return;
+  for (Queue& queue : queues_) {  // under way at the end: nothing waits for them
+    if (!queue.busy) continue;
+    const bool empty = plan_.actions[queue.transfer.action].bytes() == Bytes(0);
+    const bool just_over = queue.flowing ? instant(share_.end(queue.slot)) : empty && instant(queue.transfer.flow_start);
+    queue.transfer.end = just_over ? now_ : std::numeric_limits<double>::infinity();
+    walk_.transfers.push_back(queue.transfer);
+  }
 }
 
 // Skips actions that are not of this iteration.

@@ -45,7 +45,7 @@ struct TransferWalk {
   double queued = 0;  // head of its queue, what it waits for done
   double start = 0;   // room was there, too
   double flow_start = 0;
-  double end = 0;
+  double end = 0;  // infinite: still under way when the last op ends
 };
 
 struct WalkStuck {

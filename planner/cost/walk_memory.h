@@ -24,7 +24,6 @@ class WalkMemory {
   std::int64_t pool_used() const { return pool_used_; }
   std::int64_t hbm_peak() const { return hbm_peak_; }
   std::int64_t pool_peak() const { return pool_peak_; }
-  bool absent(int tensor) const { return resident_[tensor] == 0 && own_[tensor] == 0; }
 
   // What an op takes at its start: bytes born at it or missing of what it only writes, and workspace.
   std::int64_t need(int op) const;

@@ -4,8 +4,8 @@
 // A unit that leaves in its gap is stored after its version's write, as early as the link allows
 // (unless a valid pool copy exists), gives its bytes back from the first position that starts after
 // both the store and the access that opens the gap, and is loaded as late as it can be hidden; its
-// bytes count again from the position behind the last that has ended when the load starts. No action
-// can stand between the iteration's start and the first op, so position 0 never waits for position 1.
+// bytes count again from where a load behind the last position that has ended by then counts. Pool bytes
+// are a hard limit, too.
 // Positions and gaps: analysis/liveness.h. O(log) an operation.
 #pragma once
 
@@ -25,6 +25,7 @@ enum class Verdict {
   kStoreLate,  // the store can't end before the position asked for
   kLoadLate,   // the load can't be hidden any more
   kUseless,    // frees nothing there
+  kNoPool,     // the pool has no room for it
 };
 
 class EvictionLedger {
@@ -35,8 +36,15 @@ class EvictionLedger {
   Verdict evict(int unit, int position);
   // The same, whatever it takes: who waits for store or load is the walk's business.
   void evict_exposed(int unit, int position);
+  // Where an op in the pool makes it leave (Gap::must_leave).
+  void evict_forced(int unit);
+  // All the gap can free, whoever waits: stored before, loaded when its reader is next.
+  void evict_on_demand(int unit);
   // Puts off the load of an evicted unit that would be back before `position`, which frees that, too.
   void postpone(int unit, int position);
+  // Lets `position` wait for the store of an evicted unit that would be given back only later.
+  void hurry(int unit, int position);
+  bool pool_has_room(int unit) const;
   // Ticks the op at `position` and the reader would wait then.
   Ticks exposed(int unit, int position) const;
   void restore(int unit);
@@ -50,6 +58,7 @@ class EvictionLedger {
   // Positions the unit freed, on its gap's axis.
   int freed_from(int unit) const { return units_[unit].from; }
   int freed_to(int unit) const { return units_[unit].to; }
+  bool idle() const { return reads_.busy().empty() && writes_.busy().empty(); }
   // Units in the order in which they were evicted; those since restored still stand in it.
   const std::vector<std::int32_t>& history() const { return history_; }
 
@@ -73,15 +82,20 @@ class EvictionLedger {
   }
   Ticks release_of_store(int unit) const;
   Ticks turn(const Gap& g) const { return g.next_turn ? clock_.period() : 0; }
-  int reload_position(int count_from) const;
+  TickSpan pool_span(int unit) const;  // positions
+  void use_pool(int unit, int users);
   int freed_from(const Gap& g, Ticks store_end) const;
   Booking book_exposed(int unit, int position, int* count_from);
+  void free(int from, int to, std::int64_t bytes);
   void commit(int unit, int from, int to, Booking load);
 
   const FlatGraph& graph_;
   const Liveness& liveness_;
   const StepClock& clock_;
-  MemoryProfile profile_;
+  MemoryProfile profile_, pool_;
+  bool pool_is_ample_ = false;             // it holds everything at once
+  std::vector<std::int32_t> first_piece_;  // by tensor
+  std::vector<std::int32_t> pool_users_;   // by tensor's piece: evicted units
   LinkLedger reads_, writes_;
   std::vector<Unit> units_;
   std::vector<Store> stores_;  // by slot

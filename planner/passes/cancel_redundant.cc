@@ -26,6 +26,7 @@ void cancel_redundant(const FlatGraph& graph, const Liveness& liveness, Eviction
     const bool whole = gap.open < 0;
     const int first = whole ? gap.first_unit : unit;
     const int count = whole ? liveness.pieces[gap.tensor] : 1;
+    if (gap.must_leave) continue;
     if (whole && (graph.bound_to_pool[gap.tensor] || others_count_on_it(liveness, gap, ledger))) continue;
     int from = ledger.freed_from(first), to = ledger.freed_to(first);
     std::int64_t bytes = 0;

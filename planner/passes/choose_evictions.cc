@@ -5,7 +5,7 @@
 #include <queue>
 #include <tuple>
 
-#include "sim/model/check.h"
+#include "planner/passes/check_capacity.h"
 
 namespace hyperoffload {
 namespace {
@@ -13,6 +13,8 @@ namespace {
 // How many of the farthest candidates are compared when one has to stall. Cost grows with it, and the
 // farthest is nearly always the cheapest.
 constexpr int kCompared = 8;
+// How often a gap whose store is late asks again as soon as that might help.
+constexpr int kAsksFreely = 6;
 
 // A unit whose load starts before its use; putting it off is a stall, too, but moves no more bytes.
 struct Early {
@@ -37,25 +39,30 @@ struct Candidate {
 class Sweep {
  public:
   Sweep(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-        const std::vector<std::int32_t>& rank, EvictionLedger& ledger)
+        const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger)
       : graph_(graph),
         liveness_(liveness),
         clock_(clock),
         rank_(rank),
+        cold_start_(cold_start),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
+        asked_(liveness.gaps.size()),
+        refused_use_(liveness.gaps.size(), -1),
         back_(liveness.positions),
         opening_(liveness.positions + 1) {}
 
-  void run();
+  void run(bool on_demand);
 
  private:
   void open_gaps(int position);
   void relieve(int position);
+  void relieve_on_demand(int position);
   bool evict_best(int position);
   void stall_cheapest(int position);
   void watch(int unit, int offset);
   void offer(int gap, int position);
+  void refuse(const Candidate& candidate);
   // A gap's own axis may be one turn ahead of the sweep's.
   int on_axis(const Gap& gap, int position) const {
     return position > gap.open ? position : position + liveness_.positions;
@@ -64,22 +71,37 @@ class Sweep {
   int unit(int gap) const { return liveness_.gaps[gap].first_unit + next_piece_[gap]; }
   int pieces(int gap) const { return liveness_.pieces[liveness_.gaps[gap].tensor]; }
   Verdict evict_whole(const Gap& gap, int position);
+  Verdict evict_piece(int gap, int position);
+  bool start_in_pool(int tensor);
 
   const FlatGraph& graph_;
   const Liveness& liveness_;
   const StepClock& clock_;
   const std::vector<std::int32_t>& rank_;
+  const ColdStart cold_start_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
+  std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
   std::vector<std::vector<std::int32_t>> opening_;  // gaps, by the position from which they are offered
   std::priority_queue<Candidate> idle_, refused_;
-  std::vector<std::vector<std::int32_t>> back_;  // units, by the position at which they are back early
+  std::vector<std::int32_t> asked_;        // by gap: how often its store was late
+  std::vector<std::int32_t> refused_use_;  // by gap: next use of its entry among the refused
   std::priority_queue<Early> early_;
+  std::vector<std::int32_t> pending_;  // units evicted from a later position of their gap on
+  bool pool_short_ = false;
 };
 
-void Sweep::run() {
+void Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
+    if (gap.must_leave || (gap.open < 0 && graph_.bound_to_pool[gap.tensor])) {
+      for (; next_piece_[g] < pieces(g); ++next_piece_[g]) {
+        on_demand ? ledger_.evict_on_demand(unit(g)) : ledger_.evict_forced(unit(g));
+        watch(unit(g), 0);
+        if (gap.close > liveness_.positions && gap.open >= 0) watch(unit(g), liveness_.positions);
+      }
+      continue;
+    }
     if (gap.open + 1 < liveness_.positions) opening_[gap.open + 1].push_back(static_cast<std::int32_t>(g));
     if (gap.close > liveness_.positions && gap.open >= 0) opening_[0].push_back(static_cast<std::int32_t>(g));
   }
@@ -91,12 +113,16 @@ void Sweep::run() {
       early_.push({gap.close - (on_axis(gap, p) - p), rank_[gap.tensor], u});
     }
     back_[p] = {};
-    relieve(p);
+    on_demand ? relieve_on_demand(p) : relieve(p);
   }
 }
 
 void Sweep::offer(int g, int position) {
-  if (next_piece_[g] == pieces(g)) return;
+  // What left as the sweep began, in the gap's other end, may not have been stored by now.
+  for (int k = 0; k < next_piece_[g] && position > liveness_.gaps[g].open; ++k)
+    if (const int u = liveness_.gaps[g].first_unit + k; ledger_.freed_from(u) > position)
+      pending_.push_back(u);
+  if (next_piece_[g] == pieces(g) || graph_.bytes[liveness_.gaps[g].tensor] == 0) return;
   const Gap& gap = liveness_.gaps[g];
   const int next_use = gap.close - (on_axis(gap, position) - position);
   if (next_use <= position) return;
@@ -104,9 +130,33 @@ void Sweep::offer(int g, int position) {
               rank_[gap.tensor], g});
 }
 
+// Once a gap and axis, however often it is offered again.
+void Sweep::refuse(const Candidate& candidate) {
+  if (refused_use_[candidate.gap] == candidate.next_use) return;
+  refused_use_[candidate.gap] = candidate.next_use;
+  refused_.push(candidate);
+}
+
 void Sweep::relieve(int position) {
   while (ledger_.bytes_at(position) > graph_.machine.hbm)
     if (!evict_best(position)) stall_cheapest(position);
+}
+
+void Sweep::relieve_on_demand(int position) {
+  while (ledger_.bytes_at(position) > graph_.machine.hbm) {
+    if (idle_.empty() || idle_.top().next_use <= position)
+      throw_infeasible(graph_, liveness_, position, pool_short_);
+    const int g = idle_.top().gap;
+    const Gap& gap = liveness_.gaps[g];
+    const bool room = next_piece_[g] < pieces(g) && ledger_.pool_has_room(unit(g));
+    pool_short_ |= next_piece_[g] < pieces(g) && !room;
+    if (!room || on_axis(gap, position) >= gap.until) {
+      idle_.pop();
+      continue;
+    }
+    do ledger_.evict_on_demand(unit(g));
+    while (++next_piece_[g] < pieces(g) && whole(gap));
+  }
 }
 
 Verdict Sweep::evict_whole(const Gap& gap, int position) {
@@ -119,6 +169,30 @@ Verdict Sweep::evict_whole(const Gap& gap, int position) {
   return Verdict::kDone;
 }
 
+// Lets a tensor that has left nowhere yet start in the pool, if its first load hides.
+bool Sweep::start_in_pool(int tensor) {
+  const int g = liveness_.gap_begin[tensor];
+  const Gap& first = liveness_.gaps[g];
+  if (!whole(first) || next_piece_[g] > 0 || !first.loads) return false;
+  const Version& version = liveness_.versions[first.version];
+  for (int other = g + 1; other < g + version.gaps; ++other)
+    if (next_piece_[other] > 0) return false;
+  if (evict_whole(first, 0) != Verdict::kDone) return false;
+  do watch(unit(g), 0);
+  while (++next_piece_[g] < pieces(g));
+  return true;
+}
+
+Verdict Sweep::evict_piece(int g, int position) {
+  const int tensor = liveness_.gaps[g].tensor;
+  const bool choice = !liveness_.repeats && graph_.persistent[tensor] && !ledger_.clean(unit(g)) &&
+                      liveness_.versions[liveness_.gaps[g].version].written < 0;
+  if (choice && cold_start_ == ColdStart::kPoolFirst) start_in_pool(tensor);
+  const Verdict verdict = ledger_.evict(unit(g), position);
+  if (verdict != Verdict::kStoreLate || !choice || !start_in_pool(tensor)) return verdict;
+  return ledger_.evict(unit(g), position);
+}
+
 // Evicts one unit (or one whole tensor that then starts in the pool); false if none can be hidden.
 bool Sweep::evict_best(int position) {
   while (!idle_.empty() && idle_.top().next_use > position) {
@@ -129,19 +203,23 @@ bool Sweep::evict_best(int position) {
       continue;
     }
     const int at = on_axis(gap, position);
-    const Verdict verdict = whole(gap) ? evict_whole(gap, at) : ledger_.evict(unit(best.gap), at);
+    const Verdict verdict = whole(gap) ? evict_whole(gap, at) : evict_piece(best.gap, at);
     if (verdict == Verdict::kDone) {
       do watch(unit(best.gap), at - position);
       while (++next_piece_[best.gap] < pieces(best.gap) && whole(gap));
       return true;
     }
     idle_.pop();
-    if (verdict == Verdict::kUseless) continue;
-    refused_.push(best);
+    pool_short_ |= verdict == Verdict::kNoPool;
+    if (verdict == Verdict::kUseless || verdict == Verdict::kNoPool) continue;
+    refuse(best);
     if (verdict != Verdict::kStoreLate) continue;
     const Ticks late = at == position ? 0 : clock_.period();
-    const int wake = clock_.first_start_from(ledger_.store_end(unit(best.gap)) -
-                                             (gap.next_turn ? clock_.period() : 0) - late);
+    const Ticks stored = ledger_.store_end(unit(best.gap)) - (gap.next_turn ? clock_.period() : 0) - late;
+    // When the link is behind, all who wait are told the same time and only one is served: the more often
+    // one has been turned away, the later it asks again.
+    const int patience = 1 << std::clamp(++asked_[best.gap] - kAsksFreely, 0, 20);
+    const int wake = std::max(clock_.first_start_from(stored), position + patience);
     if (wake > position && wake < std::min(best.next_use, liveness_.positions))
       opening_[wake].push_back(best.gap);
   }
@@ -150,7 +228,7 @@ bool Sweep::evict_best(int position) {
 
 // Remembers when an evicted unit is back, if that is before its use.
 void Sweep::watch(int unit, int offset) {
-  const int back = ledger_.freed_to(unit) - offset;
+  const int back = std::max(0, ledger_.freed_to(unit) - offset);
   if (back < liveness_.positions && ledger_.freed_to(unit) < liveness_.gap(unit).close)
     back_[back].push_back(unit);
 }
@@ -170,19 +248,29 @@ void Sweep::stall_cheapest(int position) {
   }
   int best = -1, best_gap = -1;
   Ticks least = 0;
+  std::erase_if(pending_, [&](int u) { return ledger_.freed_from(u) <= position; });
   const auto compare = [&](int u, int gap) {
+    if (position + offset(u) >= liveness_.gap(u).until) return;  // in use again, as good as
     const Ticks stall = ledger_.exposed(u, position + offset(u));
     if (best >= 0 && stall >= least) return;
     best = u;
     best_gap = gap;
     least = stall;
   };
+  for (int u : pending_) compare(u, -1);
   for (const Early& candidate : early) compare(candidate.unit, -1);
-  for (const Candidate& candidate : fresh) compare(unit(candidate.gap), candidate.gap);
-  HYPER_CHECK(best >= 0, "nothing left to evict though the working set fits");
+  for (const Candidate& candidate : fresh) {
+    if (ledger_.pool_has_room(unit(candidate.gap)))
+      compare(unit(candidate.gap), candidate.gap);
+    else
+      pool_short_ = true;
+  }
+  if (best < 0) throw_infeasible(graph_, liveness_, position, pool_short_);
   for (const Candidate& candidate : fresh) refused_.push(candidate);
   for (const Early& candidate : early)
     if (candidate.unit != best) early_.push(candidate);
+  if (best_gap < 0 && position + offset(best) < ledger_.freed_from(best))
+    return ledger_.hurry(best, position);
   if (best_gap < 0) {
     ledger_.postpone(best, position + offset(best));
     return watch(best, offset(best));
@@ -206,8 +294,13 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 }
 
 void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger) {
+  Sweep(graph, liveness, clock, rank, cold_start, ledger).run(false);
+}
+
+void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, ledger).run();
+  Sweep(graph, liveness, clock, rank, ColdStart::kStoreFirst, ledger).run(true);
 }
 
 }  // namespace hyperoffload

@@ -18,7 +18,18 @@ namespace hyperoffload {
 // By tensor: its place in the order of names.
 std::vector<std::int32_t> rank_by_name(const Graph& graph);
 
-void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+// Without regard to time: what is used again last leaves for all of its gap. With loads placed on demand
+// this is the plan that always works, if any does on one engine.
+void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
+
+//
+// What starts in HBM has no pool copy. In one cold pass a tensor that would have to be stored to leave
+// may start in the pool instead, if its first load hides, too: when its store would be late, or, with
+// kPoolFirst, always (it leaves the link out to what has no such choice).
+enum class ColdStart { kStoreFirst, kPoolFirst };
+
+void choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                      const std::vector<std::int32_t>& rank, ColdStart cold_start, EvictionLedger& ledger);
 
 }  // namespace hyperoffload

@@ -46,9 +46,10 @@ class Placer {
   struct Load {
     int unit;
     Ticks length;
-    Ticks latest;         // start, on the guide timeline
-    int count_from = -1;  // committed from here on, on the gap's axis; -1: not yet
-    Ticks start = 0;      // from the start of the iteration of its use
+    Ticks latest;    // start, on the guide timeline
+    int count_from;  // its bytes count from here on, on the gap's axis; first as the ledger booked it
+    int anchor;      // on the gap's axis
+    Ticks start;     // from the start of the iteration of its use
   };
 
   void place_stores();
@@ -56,6 +57,8 @@ class Placer {
   void free_bytes();
   void list_loads();
   void place_loads();
+  int admit(const Load& load, const Gap& gap, std::int64_t bytes) const;
+  bool may_stay(const Load& load, const Gap& gap, std::int64_t bytes) const;
   void place(Load& load, Ticks* link_free);
   void order_loads();
   void drop_idle_stores();
@@ -88,8 +91,11 @@ void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Tic
     by_release[i] = static_cast<std::int32_t>(i);
     release[i] = jobs[i].anchor < 0 ? 0 : clock_.all_ended(jobs[i].anchor);
   }
+  // At equal times positions decide: a store must not stand behind one that program order reaches later.
   const auto urgency = [&](int i) {
-    return std::tuple(due[i], rank_[liveness_.gap(jobs[i].unit).tensor], liveness_.piece_of(jobs[i].unit));
+    const Gap& gap = liveness_.gap(jobs[i].unit);
+    return std::tuple(lead_ == Lead::kOnDemand ? jobs[i].anchor : 0, due[i], gap.open, rank_[gap.tensor],
+                      liveness_.piece_of(jobs[i].unit));
   };
   std::sort(by_release.begin(), by_release.end(), [&](int a, int b) {
     return std::tuple(release[a], urgency(a)) < std::tuple(release[b], urgency(b));
@@ -126,7 +132,7 @@ void Placer::place_stores() {
     seen[slot] = 1;
     const Gap& gap = liveness_.gap(u);
     const int written = liveness_.versions[gap.version].written;
-    jobs.push_back({slot, u, written < 0 ? -1 : std::max(written, 1), 0, 0});
+    jobs.push_back({slot, u, written, 0, 0});
     due.push_back(clock_.end(gap.open) + (gap.next_turn ? clock_.period() : 0));
   }
   run_stores(jobs, due);
@@ -154,12 +160,13 @@ void Placer::free_bytes() {
     if (!result_.evicted[u]) continue;
     const Gap& gap = liveness_.gap(u);
     int from = gap.open + 1;
-    if (!liveness_.clean(graph_, result_.evicted, u)) {
+    if (lead_ != Lead::kOnDemand && !liveness_.clean(graph_, result_.evicted, u)) {
       const Ticks stored = store_end_[liveness_.slot(u)] - (gap.next_turn ? clock_.period() : 0);
       if (stored > clock_.end(gap.open)) from = std::max(from, clock_.first_start_from(stored));
     }
-    from_[u] = std::min(from, std::max(liveness_.freed_until(gap) - 1, gap.open + 1));
-    add(from_[u], liveness_.freed_until(gap), -liveness_.unit_bytes(u));
+    if (gap.must_leave) from = std::min(from, gap.leave_by);
+    from_[u] = std::max(gap.open + 1, std::min(from, gap.until - 1));
+    add(from_[u], gap.until, -liveness_.unit_bytes(u));
   }
   std::vector<std::int64_t> bytes = liveness_.resident;
   std::int64_t sum = 0;
@@ -172,9 +179,10 @@ void Placer::list_loads() {
     const Gap& gap = liveness_.gap(u);
     if (!result_.evicted[u] || !gap.loads) continue;
     const std::int64_t bytes = liveness_.unit_bytes(u);
-    const int back = std::max(from_[u], std::min(ledger_.freed_to(u), liveness_.freed_until(gap)));
-    profile_.add(back, liveness_.freed_until(gap), bytes);
-    loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(bytes)), 0, back, 0});
+    const int booked = std::min<int>(ledger_.freed_to(u), gap.until);
+    const int back = gap.must_leave ? booked : std::max(from_[u], booked);
+    profile_.add(back, gap.until, bytes);
+    loads_.push_back({u, clock_.ticks(graph_.machine.load_seconds(bytes)), 0, back, 0, 0});
   }
   const auto need = [&](const Load& load) {
     const Gap& gap = liveness_.gap(load.unit);
@@ -209,6 +217,25 @@ void Placer::place_loads() {
   previous_link_free_ = link_free - period_;
 }
 
+// The earliest anchor behind which the load's bytes fit up to its use.
+int Placer::admit(const Load& load, const Gap& gap, std::int64_t bytes) const {
+  const int from = from_[load.unit];
+  const int fits = lead_ == Lead::kOnDemand
+                       ? gap.until
+                       : std::max(from, profile_.last_above(from, gap.until, graph_.machine.hbm - bytes) + 1);
+  int anchor = std::max<int>(gap.resume, fits - 1);
+  while (anchor + 1 < gap.close && liveness_.counts_from(anchor) < fits) ++anchor;
+  while (anchor > gap.resume && liveness_.counts_from(anchor) < fits) --anchor;
+  return anchor;
+}
+
+// With room from the start of its gap to the end it may as well stay.
+bool Placer::may_stay(const Load& load, const Gap& gap, std::int64_t bytes) const {
+  return gap.open >= 0 && !gap.must_leave && lead_ != Lead::kOnDemand &&
+         profile_.max(from_[load.unit], gap.until) + bytes <= graph_.machine.hbm &&
+         profile_.max(gap.open + 1, from_[load.unit]) <= graph_.machine.hbm;  // beside pending stores
+}
+
 void Placer::place(Load& load, Ticks* link_free) {
   const Gap& gap = liveness_.gap(load.unit);
   if (!result_.evicted[load.unit]) return;
@@ -216,34 +243,34 @@ void Placer::place(Load& load, Ticks* link_free) {
   const int back = turn(gap);  // this use is of this iteration; the gap's axis may begin in the one before
   const int use = gap.close - back;
   for (; timed_ < use; ++timed_) ended(timed_) = clock_.all_ended(timed_) + stall_;
-  const int until = liveness_.freed_until(gap);
-  profile_.add(load.count_from, until, -bytes);
-
-  const int from = from_[load.unit];
-  int count_from = std::max(from, profile_.last_above(from, until, graph_.machine.hbm - bytes) + 1);
-  const bool fits_before = profile_.max(gap.open + 1, from) <= graph_.machine.hbm;  // beside pending stores
-  if (count_from == from && gap.open >= 0 && fits_before) {  // room all the time: it may stay
-    profile_.add(from, until, bytes);
+  profile_.add(load.count_from, gap.until, -bytes);
+  if (may_stay(load, gap, bytes)) {
+    profile_.add(from_[load.unit], gap.until, bytes);
     result_.evicted[load.unit] = 0;
     return;
   }
-  if (count_from % P() == 1) ++count_from;
-  Ticks start = std::max(*link_free, count_from == 0 ? kNoStore : ended(count_from - 1 - back));
-  if (gap.open < 0) start = std::max<Ticks>(start, 0);
+  int anchor = admit(load, gap, bytes);
+  Ticks start = std::max(*link_free, anchor < 0 ? 0 : ended(anchor - back));
   const Ticks stored = store_end_[liveness_.slot(load.unit)];
   if (stored != kNoStore && !liveness_.clean(graph_, result_.evicted, load.unit))
     start =
-        std::max(start, stored + (gap.next_turn ? -clock_.period() : 0) - (back > 0 ? clock_.period() : 0));
+        std::max(start, stored - (gap.next_turn ? clock_.period() : 0) - (back > 0 ? clock_.period() : 0));
   if (lead_ == Lead::kLate)
     start = std::max(start,
                      load.latest + stall_ - static_cast<Ticks>(kMargin * static_cast<double>(load.length)));
+  // It may as well be anchored behind what has ended by then.
   const auto begin = ended_.begin(), end = begin + P() + use;
-  const int by_time = static_cast<int>(std::upper_bound(begin, end, start) - begin) - P() + back;
-  count_from = std::min(until, std::max(count_from, by_time));
-  if (count_from % P() == 1) --count_from;
-  load.count_from = count_from;
+  const int by_time = static_cast<int>(std::upper_bound(begin, end, start) - begin) - 1 - P() + back;
+  int best = liveness_.counts_from(anchor);
+  for (int later = std::min(gap.close - 1, by_time); later > anchor && later >= best; --later)
+    if (liveness_.counts_from(later) > best) {
+      anchor = later;
+      best = liveness_.counts_from(later);
+    }
+  load.anchor = anchor;
+  load.count_from = std::min<int>(gap.until, best);
   load.start = start;
-  profile_.add(count_from, until, bytes);
+  profile_.add(load.count_from, gap.until, bytes);
   *link_free = start + load.length;
   const Ticks due = clock_.start(use) + stall_;
   if (*link_free > due) stall_ += *link_free - due;
@@ -253,7 +280,7 @@ void Placer::order_loads() {
   for (const Load& load : loads_) {
     if (!result_.evicted[load.unit]) continue;
     const Gap& gap = liveness_.gap(load.unit);
-    LoadPlacement placed{load.unit, load.count_from - 1, load.start};
+    LoadPlacement placed{load.unit, load.anchor, load.start};
     const int turns =
         (turn(gap) - (placed.anchor >= P() ? P() : 0)) / P();  // anchored before its use's iteration
     placed.start += turns * period_;

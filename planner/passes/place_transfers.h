@@ -4,11 +4,12 @@
 // Stores run as early as their link lets them, most urgent first. Loads run in the order in which they
 // are needed, each admitted at the first position from which HBM, with the bytes of pending stores,
 // has room for it up to its use; kLate waits longer, until the last moment (less a margin) at which this
-// load and all behind it still come in time. Whatever isn't placed yet counts as the ledger booked it. A load
-// is charged to HBM from the position behind its anchor, which is what makes a plan free of deadlock: nothing
-// that may start early can take the room of an op before its use. A unit that turns out to have room all the
-// time is dropped. A repeated body is placed twice, so that the second round finds the link as the first one
-// left it. O((positions + units) log). Weakness: a wait for room is not foreseen; the walk tells.
+// load and all behind it still come in time; kOnDemand loads only when the reader is next. Whatever isn't
+// placed yet counts as the ledger booked it. A load is charged to HBM from the position behind its anchor,
+// which is what makes a plan free of deadlock: nothing that may start early can take the room of an op before
+// its use. A unit that turns out to have room all the time is dropped. A repeated body is placed twice, so
+// that the second round finds the link as the first one left it. O((positions + units) log). Weakness: a wait
+// for room is not foreseen; the walk tells.
 #pragma once
 
 #include <vector>
@@ -20,7 +21,7 @@
 
 namespace hyperoffload {
 
-enum class Lead { kLate, kEager };
+enum class Lead { kLate, kEager, kOnDemand };
 
 struct StorePlacement {
   std::int32_t slot;    // (version, piece)

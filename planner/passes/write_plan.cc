@@ -77,17 +77,19 @@ void Writer::add_stores() {
 void Writer::add_detaches() {
   for (int u = 0; u < liveness_.units(); ++u) {
     const Gap& gap = liveness_.gap(u);
-    if (!placements_.evicted[u] || gap.open < 0) continue;
+    const Version& version = liveness_.versions[gap.version];
+    const bool born_in_pool = version.clean && version.written == gap.open;
+    if (!placements_.evicted[u] || gap.open < 0 || born_in_pool) continue;
     if (!gap.loads && gap.close > P()) absent_at_border_[u] = 1;
     Draft draft{ActionKind::kDetach, u, gap.open, gap.open, clock_.end(gap.open), IterationScope::kEvery};
     if (!liveness_.clean(graph_, placements_.evicted, u) && !gap.next_turn) {
       const StorePlacement& store = placements_.stores[store_of_slot_[liveness_.slot(u)]];
       draft.anchor = draft.after = std::max(draft.anchor, store.anchor);
       // An action waits for the tensor's previous one, so a detach that waits for its store only must not
-      // stand behind the stores of the tensor's other pieces.
-      if (store.end >= draft.time) {
+      // stand behind the stores of the tensor's other pieces. (Only in the gap it is stored for.)
+      if (store.unit == u && store.end >= draft.time) {
         draft.after = store.anchor;
-        draft.time = store.end;
+        draft.time = std::max(store.end, store.start + 1);  // even if it takes no time
       }
     }
     drafts_.push_back(draft);
@@ -96,6 +98,7 @@ void Writer::add_detaches() {
 
 void Writer::settle_start(int tensor) {
   if (!graph_.persistent[tensor]) return;
+  if (liveness_.pool_only[tensor]) return result_.plan.initial_pool.push_back(TensorId(tensor));
   const int begin = liveness_.gap_begin[tensor], end = liveness_.gap_begin[tensor + 1];
   if (begin < end && liveness_.gaps[begin].open < 0) {
     const bool away = graph_.bound_to_pool[tensor] || placements_.evicted[liveness_.gaps[begin].first_unit];

@@ -29,6 +29,7 @@ struct Residency {
   std::uint32_t accessed = 0;   // its last access
   std::uint32_t pool_read = 0;  // its last read by a pool op
   std::uint32_t absent = 0;     // pieces not in HBM
+  std::uint32_t blamed = 0;     // the version a pool op was reported to read without a pool copy
   OpId writer;                  // the last one, in any iteration
   std::vector<Target> targets;
 };
@@ -144,6 +145,7 @@ void RuleWalk::begin_iteration(TensorId t) {
   const bool there = graph_.is_input(t);
   tensor.life = there ? Life::kAlive : Life::kUnborn;
   tensor.absent = 0;
+  tensor.blamed = 0;
   tensor.targets.clear();
   tensor.writer = OpId::none();
   for (Piece& p : pieces_.of(t)) {
@@ -310,26 +312,27 @@ void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
 
 void RuleWalk::access_in_pool(TensorId t, const Access& a) {
   Residency& tensor = tensors_[t.index()];
-  const Piece* stale = nullptr;
-  const Piece* resident = nullptr;
-  for (Piece& p : pieces_.of(t)) {
-    if (a.reads && p.copied != tensor.version && !stale) {
-      stale = &p;
+  if (a.reads && tensor.blamed != tensor.version)
+    for (const Piece& p : pieces_.of(t)) {
+      if (p.copied == tensor.version) continue;
       report_access("pool-read", t, a.op, "reads", why_stale(t, p) + ", and the op works on the pool");
+      tensor.blamed = tensor.version;
+      break;
     }
-    if (a.reads) p.copied = tensor.version;
-    if (!a.writes) continue;
+  if (!a.writes) return;
+  const Piece* resident = nullptr;
+  ++tensor.version;
+  for (Piece& p : pieces_.of(t)) {
     if (p.resident && !resident) resident = &p;
-    if (!p.allocated) takes_->op[a.op.index()] += p.bytes().value;
     if (p.resident) ++tensor.absent;
+    if (!p.allocated) takes_->op[a.op.index()] += p.bytes().value;
     p.resident = p.assumed = false;
     p.allocated = true;
-    p.copied = tensor.version + 1;
+    p.copied = tensor.version;
   }
   if (resident)
     report_access("pool-write", t, a.op, "writes",
                   bytes_of(t, *resident) + " in HBM, and the op works on the pool");
-  if (a.writes) ++tensor.version;
 }
 
 void RuleWalk::die(TensorId t) {

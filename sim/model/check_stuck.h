@@ -15,7 +15,7 @@
 //
 // O(ops x engines + accesses + actions) an iteration; iterations end early once one ends as an
 // earlier one did. Needs a plan that keeps the rules of check_rules.h. Its weaknesses are the
-// contract's own: the charge ignores what runs and frees meanwhile, so it refuses plans that no timing
+// rule's own: the charge ignores what runs and frees meanwhile, so it refuses plans that no timing
 // sticks; and it leaves out the pool bytes of stores anchored on later ops, so that an op in the pool
 // may wait for ever behind them (test/model/check_plan_property_test.cc).
 #pragma once

@@ -139,7 +139,7 @@ Graph build_graph(GraphSpec spec);
 
 // JSON, `.json.gz` accepted (by content, not by name); "-" reads standard input. Strict: unknown keys and
 // names, wrong types, bytes that are not whole or above 2^63-1 are InputErrors with the path inside the
-// file. Engines come in the order of their first op. One key beyond the contract: an op's `kernel` (text).
+// file. Engines come in the order of their first op. Fields: docs/formats.md.
 Graph load_graph(const std::string& path);
 Graph parse_graph(const std::string& text, const std::string& source);
 std::string graph_to_json(const Graph& graph);  // deterministic; ends with a newline

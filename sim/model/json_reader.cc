@@ -319,6 +319,14 @@ int JsonAt::count(int max) const {
   return static_cast<int>(whole.value);
 }
 
+double JsonAt::signed_number() const {
+  std::string_view rest = value_->text;
+  const std::optional<Decimal> decimal = value_->type == Type::kNumber ? take_decimal(rest) : std::nullopt;
+  const std::optional<double> number = decimal && rest.empty() ? to_double(*decimal) : std::nullopt;
+  if (!number) fail("a finite number");
+  return *number;
+}
+
 double JsonAt::number(int exp10) const {
   const std::string expected = "a finite number, 0 or more";
   if (value_->type != Type::kNumber) fail(expected);

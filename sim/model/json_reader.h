@@ -52,6 +52,7 @@ class JsonAt {
   bool boolean() const;
   Bytes bytes() const;                 // whole, 0 to 2^63-1; 2e9 is fine
   int count(int max) const;            // whole, 0 to max
+  double signed_number() const;        // finite
   double number(int exp10 = 0) const;  // times 10^exp10; finite, 0 or more
 
   std::string path() const;

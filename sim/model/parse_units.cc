@@ -85,8 +85,13 @@ Bytes parse_bytes(const std::string& text, const std::string& where) {
       return bytes;
     case ByteCheck::kTooLarge:
       throw InputError(where, in_quotes(text), "at most 2^63-1 bytes (9223372036854775807B)");
-    case ByteCheck::kNegative:
     case ByteCheck::kFraction:
+      // "47.1GiB" is a capacity as people write it: the whole bytes in it. Half a byte is a slip.
+      if (const auto bytes_in_it = to_double(value.number, value.unit.exp10, value.unit.exp2);
+          value.unit.exp10 + value.unit.exp2 > 0 && bytes_in_it && *bytes_in_it < 0x1p62)
+        return Bytes(static_cast<std::int64_t>(*bytes_in_it));
+      break;
+    case ByteCheck::kNegative:
       break;
   }
   throw InputError(where, in_quotes(text) + ", which is no whole number of bytes", "whole bytes");

@@ -1,8 +1,9 @@
 // Values with a unit, as people write them: "64GiB", "1.6 TB/s", "200Gbps", "376TFLOPS", "1.7us".
 //
 // GB = 1e9 B, GiB = 2^30 B, Gbps = 1e9 bit/s. Decimals and exponents are allowed, a space before the
-// unit too. A number without a unit is an error that lists the units (0 as well). Bytes must come out
-// whole, exactly, up to 2^63-1; the others are the nearest double. Nothing is negative.
+// unit too. A number without a unit is an error that lists the units (0 as well). Bytes are exact
+// up to 2^63-1; a part of a byte left by a larger unit is cut off (47.1GiB), half a byte (0.5B) is an
+// error. The others are the nearest double. Nothing is negative.
 // `where` opens the message: "--hbm", or "toy.yaml:3: npu.hbm.capacity".
 #pragma once
 

@@ -154,20 +154,25 @@ class PlanReader {
     std::string list;
     for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
     at.require_object(list);
-    std::vector<double> numbers(names.size(), -1);
+    std::vector<std::optional<double>> numbers(names.size());
     for (std::size_t i = 0; i < at.size(); ++i) {
       const auto it = std::find(names.begin(), names.end(), at.key(i));
       if (it != names.end()) {
-        numbers[static_cast<std::size_t>(it - names.begin())] = at.member(i).number();
+        // Engines that share HBM may end earlier than ideally: their least stall can be below 0.
+        numbers[static_cast<std::size_t>(it - names.begin())] =
+            *it == "stall_s" ? at.member(i).signed_number() : at.member(i).number();
       } else if (std::find(others.begin(), others.end(), at.key(i)) == others.end()) {
         std::vector<std::string> valid = names;
         valid.insert(valid.end(), others.begin(), others.end());
         at.fail_unknown_key(i, valid);
       }
     }
-    for (std::size_t i = 0; i < names.size(); ++i)
-      if (numbers[i] < 0) at.fail_missing(names[i]);
-    return numbers;
+    std::vector<double> values;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (!numbers[i]) at.fail_missing(names[i]);
+      values.push_back(*numbers[i]);
+    }
+    return values;
   }
 
   static Bytes bytes_member(const JsonAt& at, const std::string& name) {

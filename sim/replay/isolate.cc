@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <optional>
 
 #include <fmt/format.h>
@@ -25,7 +26,7 @@ struct Child {
   int fd = -1;
 };
 
-// What a child left: `bytes` opens with R (a result), I, F or C (the message of an error).
+// What a child left: `bytes` opens with R (a result), I, F or C (the message of an error), M (out of memory).
 struct Outcome {
   std::string bytes;
   int status = 0;
@@ -48,6 +49,8 @@ std::string outcome_of(const IsolatedWork& work) {
     return std::string("I") + e.what();
   } catch (const InfeasibleError& e) {
     return std::string("F") + e.what();
+  } catch (const std::bad_alloc&) {
+    return "Mout of memory";
   } catch (const std::exception& e) {
     return std::string("C") + e.what();
   }
@@ -94,6 +97,7 @@ std::string result_of(Outcome outcome) {
   outcome.bytes.erase(0, 1);
   if (kind == 'I') throw InputError(outcome.bytes);
   if (kind == 'F') throw InfeasibleError(outcome.bytes);
+  if (kind == 'M') throw std::bad_alloc();
   if (kind == 'C') throw CheckFailure(outcome.bytes);
   return std::move(outcome.bytes);
 }

@@ -116,6 +116,7 @@ bool NpuReplay::start_iteration() {
   }
   ops_left_ = graph_.ops().size();
   view_.inputs_taken = inputs_.empty();
+  if (view_.inputs_taken) record_.inputs_taken.push_back(view_.now);
   std::fill(view_.ops_done.begin(), view_.ops_done.end(), 0);
   std::fill(heads_.begin(), heads_.end(), Head{});
   policy_->iteration_started(view_);
@@ -134,6 +135,7 @@ bool NpuReplay::start_inputs() {
     is_born(t);
   }
   view_.inputs_taken = true;
+  record_.inputs_taken.push_back(view_.now);
   policy_->inputs_taken(view_);
   return true;
 }
@@ -361,6 +363,12 @@ void NpuReplay::sample_memory() {
   record_.memory.push_back({view_.now, memory_.hbm().used(), memory_.pool().used()});
 }
 
+Bytes NpuReplay::working_set(const Op& op) const {
+  Bytes sum = op.workspace;
+  for_each_access(op, [&](TensorId t, bool, bool) { sum += graph_.tensor(t).bytes; });
+  return sum;
+}
+
 std::string NpuReplay::waiting_for() const {
   std::string text;
   const auto add = [&](std::string reason) { text += (text.empty() ? "" : "; ") + std::move(reason); };
@@ -373,10 +381,15 @@ std::string NpuReplay::waiting_for() const {
     const OpId id = queue[static_cast<std::size_t>(view_.ops_done[e])];
     const Op& op = graph_.op(id);
     TensorId missing;
+    const Bytes capacity = (op.memory == Tier::kHbm ? hbm_ : memory_.pool()).capacity();
     if (heads_[e].ready.value < 0) {
       add(fmt::format("op \"{}\" waits for ops of other engines", op.name));
+    } else if (const Bytes all = working_set(op); all > capacity) {
+      add(fmt::format("op \"{}\" is short of {} B of {}: its tensors and workspace take {} B, {} B are there", op.name,
+                      (all - capacity).value, op.memory == Tier::kHbm ? "HBM" : "the pool", all.value, capacity.value));
     } else if (!accesses_in_place(id, missing)) {
-      add(fmt::format("op \"{}\" waits for \"{}\"", op.name, graph_.tensor(missing).name));
+      add(fmt::format("op \"{}\" waits for \"{}\" ({} B; {} B of HBM are free)", op.name, graph_.tensor(missing).name,
+                      graph_.tensor(missing).bytes.value, (hbm_.capacity() - hbm_.used()).value));
     } else {
       const Ledger& ledger = op.memory == Tier::kHbm ? hbm_ : memory_.pool();
       const Bytes free = ledger.capacity() - ledger.used();

@@ -57,6 +57,7 @@ class NpuReplay {
   bool try_start(EngineId engine);
   bool accesses_in_place(OpId op, TensorId& missing) const;
   Bytes room_needed(const Op& op) const;
+  Bytes working_set(const Op& op) const;
   void begin_op(EngineId engine, OpId op);
   void end_op(EngineId engine);
   void is_born(TensorId t);

@@ -124,6 +124,7 @@ std::string pack(const RunRecord& record) {
     put(out, npu.memory);
     put(out, npu.iteration_start);
     put(out, npu.iteration_end);
+    put(out, npu.inputs_taken);
     put(out, std::vector<Bytes>{npu.hbm_peak});
   }
   return out;
@@ -145,6 +146,7 @@ RunRecord unpack(const std::string& in) {
     get(in, at, npu.memory);
     get(in, at, npu.iteration_start);
     get(in, at, npu.iteration_end);
+    get(in, at, npu.inputs_taken);
     get(in, at, peak);
     npu.hbm_peak = peak[0];
   }

@@ -4,7 +4,7 @@
 // in a fixed order, doubles as the shortest text that reads back the same: the same Result gives the
 // same bytes. Where a run could not happen, every figure of it is null and `npus` is empty.
 //
-// Beside the contract's fields: `reason` (null where it fits), `iterations`, `slowdown`,
+// Beside the plain figures: `reason` (null where it fits), `iterations`, `slowdown`,
 // `hbm_reserved_bytes`, `pool_capacity_bytes`, `links` (use of each direction), `binding`, and inside
 // `stalls` besides the five causes: `late_transfer` (why bytes were late), `per_op`, `worst`.
 // All numbers directly inside `stalls` are causes. An entry of `npus` has `npu` and that NPU's times,

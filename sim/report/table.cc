@@ -69,11 +69,12 @@ bool same_caption(const Result& a, const Result& b) {
 bool is_tight(const Bound& bound) { return bound.method.find("lp") != std::string::npos; }
 
 std::string bound_line(const Bound& b) {
-  return fmt::format(
-      "bound ({}, {} order): zero stall takes at least {} of HBM; at this capacity the stall is at least "
-      "{}{}\n",
-      printable(b.method), printable(b.order), human_bytes(b.hbm_peak), human_time(b.stall),
-      is_tight(b) ? "" : " (a cheap bound, --bound lp may raise it)");
+  const std::string stall = b.stall > Seconds(0)
+                                ? "the stall is at least " + human_time(b.stall)
+                                : std::string("no stall is proven to be needed");
+  return fmt::format("bound ({}, {} order): zero stall takes at least {} of HBM; at this capacity {}{}\n",
+                     printable(b.method), printable(b.order), human_bytes(b.hbm_peak), stall,
+                     is_tight(b) ? "" : " (a cheap bound)");
 }
 
 std::string row_text(const std::vector<std::string>& row, const std::vector<std::size_t>& widths) {
@@ -185,7 +186,7 @@ std::string results_answer(const std::vector<Result>& results) {
       text += fmt::format("; {} takes {} its time", printable(r.policy), human_factor(ratio));
   }
   return text + ".\n" +
-         (subject->binding.sentence.empty() ? "" : printable(subject->binding.sentence) + ".\n");
+         (!subject->fits || subject->binding.sentence.empty() ? "" : printable(subject->binding.sentence) + ".\n");
 }
 
 }  // namespace hyperoffload

@@ -25,8 +25,9 @@ struct Slice {
   std::int32_t index = 0;  // the caller's
 };
 
-// Whether a viewer that reads a slice [from, from + length) sees it end by `next`.
-bool ends_in_every_viewer(Picoseconds from, Picoseconds length, Picoseconds next);
+// Whether a viewer that reads a slice [from, from + length) sees it end by `next`; some count time from the
+// track's first slice, `origin`.
+bool ends_in_every_viewer(Picoseconds from, Picoseconds length, Picoseconds next, Picoseconds origin = 0);
 
 // Sorts by start (stable) and distributes over as few lanes as the overlaps take, at least one.
 std::vector<std::vector<Slice>> lay_out(std::vector<Slice> slices);

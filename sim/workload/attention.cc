@@ -11,45 +11,63 @@ namespace {
 
 // What one group of tokens attends over: what it has just computed, or the cache.
 void attend(ProgramBuilder& b, const AttentionSpec& a, const TokenGroup& group, const std::string& suffix,
-            std::int64_t layer, std::vector<int> qkv, int o, double share) {
+            std::int64_t layer, const std::vector<int>& qkv, const std::vector<int>& all_kv, int o) {
   const ProgramContext& c = b.context;
+  const std::int64_t cp = c.place.cp;
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
   const std::int64_t kv_heads = shared_share(a.kv_heads, c.place.tp, c.place.tp_rank).count();
   const Bytes token = bytes_of(kv_heads * (a.head_dim + a.v_head_dim), c.spec.kv());
-  const std::int64_t kept = kept_tokens(group.capacity, a.window);
-  GroupCache cache(b, group, "", token, kept, layer);
+  const TokenGroup mine = own_tokens(group, c.place);
+  const std::int64_t kept = kept_tokens(mine.capacity, a.window);
+  GroupCache cache(b, mine, "", token, kept, layer);
 
-  const auto part = [&](int value) {
-    return Bytes(static_cast<std::int64_t>(static_cast<double>(b.bytes(value).value) * share));
-  };
   Kernel& append = b.kernel("kv_append", "kv_append" + suffix, {qkv[1], qkv[2]}, {});
   append.state_writes = cache.written();
   append.state_reads = cache.updated();
-  append.hbm_bytes =
-      part(qkv[1]) + part(qkv[2]) + Bytes(cache.token_bytes().value * std::min(group.new_tokens, kept));
+  append.hbm_bytes = b.group_bytes(qkv[1], group) + b.group_bytes(qkv[2], group) +
+                     Bytes(cache.token_bytes().value * std::min(mine.new_tokens, kept));
+  const int append_kernel = b.last_kernel();
 
-  const std::int64_t top_k = group.new_tokens == 1 ? c.spec.sparse.top_k : 0;
-  const std::int64_t window = top_k > 0 && (a.window == 0 || top_k < a.window) ? top_k : a.window;
-  const double pairs = static_cast<double>(group.sequences) *
-                       static_cast<double>(attended_pairs(group.new_tokens, group.cached, window, a.chunked));
-  const double flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
+  const std::int64_t top_k = group.new_tokens == 1 && a.window == 0 ? c.spec.sparse.top_k : 0;
+  const std::int64_t window = top_k > 0 ? top_k : a.window;
+  const double pairs =
+      static_cast<double>(group.sequences) *
+      static_cast<double>(attended_pairs(group.new_tokens, group.cached, window, a.chunked)) /
+      static_cast<double>(cp);
+  const bool from_cache = group.cached > 0;
+  std::vector<int> reads{qkv[0]};
+  if (!from_cache) reads.insert(reads.end(), all_kv.begin(), all_kv.end());
+  if (!suffix.empty()) reads.push_back(o);  // the groups before have written their part of it
   std::vector<std::string> weights;
   if (a.sinks) weights.push_back("sinks");
-  const bool from_cache = group.cached > 0;
-  std::vector<int> reads = from_cache ? std::vector<int>{qkv[0]} : qkv;
-  if (!suffix.empty()) reads.push_back(o);  // the groups before have written their part of it
   Kernel& core = b.kernel("attention", "attention" + suffix, reads, {o}, weights);
-  core.flops = flops;
-  core.hbm_bytes = part(qkv[0]) + part(o) + (a.sinks ? b.weight_bytes("sinks") : Bytes(0));
-  if (from_cache) {
-    core.state_reads = top_k > 0 ? cache.selected(top_k, c.spec.sparse, c.pass.index) : cache.read();
-    const std::int64_t read =
-        window > 0 ? std::min(cache.visible(), a.chunked ? cache.visible() : window + group.new_tokens - 1)
-                   : cache.visible();
-    core.hbm_bytes += Bytes(cache.token_bytes().value * std::min(read, cache.visible()));
-  } else {
-    core.hbm_bytes += part(qkv[1]) + part(qkv[2]);
+  core.flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
+  core.hbm_bytes =
+      b.group_bytes(qkv[0], group) + b.group_bytes(o, group) + (a.sinks ? b.weight_bytes("sinks") : Bytes(0));
+  if (!from_cache) {
+    for (int v : all_kv) core.hbm_bytes += b.group_bytes(v, group);
+    return;
   }
+  core.state_reads = top_k > 0 ? cache.selected(top_k, c.spec.sparse, c.pass.index) : cache.read();
+  // Tokens at least one new query sees: all, or those of its window (its chunk) and the new ones.
+  std::int64_t seen = group.cached + group.new_tokens;
+  if (window > 0)
+    seen =
+        std::min(seen, a.chunked ? group.cached % window + group.new_tokens : window - 1 + group.new_tokens);
+  core.hbm_bytes += Bytes(cache.token_bytes().value * seen);
+  if (top_k > 0) core.known_after = append_kernel;  // which blocks: once queries and keys are there
+}
+
+// Keys and values of the tokens of all context-parallel ranks.
+std::vector<int> gather_kv(ProgramBuilder& b, int k, int v) {
+  const std::int64_t cp = b.context.place.cp;
+  if (cp == 1) return {k, v};
+  const int ka = b.value("k_all", Bytes(b.bytes(k).value * cp));
+  const int va = b.value("v_all", Bytes(b.bytes(v).value * cp));
+  Kernel& g = b.kernel("all-gather", "kv_all_gather", {k, v}, {ka, va});
+  g.collective = Collective{"all-gather", b.bytes(ka) + b.bytes(va), "cp"};
+  g.backward_collective = Collective{"reduce-scatter", b.bytes(ka) + b.bytes(va), "cp"};
+  return {ka, va};
 }
 
 }  // namespace
@@ -90,35 +108,24 @@ int attention_kernels(ProgramBuilder& b, const AttentionSpec& a, std::int64_t la
   if (a.rope) b.kernel("rope", "rope", {q, k}, {q, k});
 
   const int o = b.activation("attn", tokens * heads * a.v_head_dim);
+  const std::vector<int> all_kv = gather_kv(b, k, v);
   if (c.pass.training()) {
-    const std::int64_t cp = c.place.cp;
-    if (cp > 1) {  // the keys and values of the other ranks' tokens
-      const int ka = b.value("k_all", Bytes(b.bytes(k).value * cp)),
-                va = b.value("v_all", Bytes(b.bytes(v).value * cp));
-      Kernel& g = b.kernel("all-gather", "kv_all_gather", {k, v}, {ka, va});
-      g.collective = Collective{"all-gather", b.bytes(ka) + b.bytes(va), "cp"};
-      g.backward_collective = Collective{"reduce-scatter", b.bytes(ka) + b.bytes(va), "cp"};
-      k = ka;
-      v = va;
-    }
     const TokenGroup& group = c.pass.groups.front();
     const double pairs = static_cast<double>(group.sequences) *
                          static_cast<double>(attended_pairs(group.new_tokens, 0, a.window, a.chunked)) /
-                         static_cast<double>(cp);
+                         static_cast<double>(c.place.cp);
     const int lse = b.value("attn_lse", Bytes(4 * tokens * heads));
     std::vector<std::string> sinks;
     if (a.sinks) sinks.push_back("sinks");
-    Kernel& core = b.kernel("attention", "attention", {q, k, v}, {o, lse}, sinks, {q, k, v, o, lse});
+    const std::vector<int> qkv{q, all_kv[0], all_kv[1]};
+    Kernel& core =
+        b.kernel("attention", "attention", qkv, {o, lse}, sinks, {q, all_kv[0], all_kv[1], o, lse});
     core.flops = 2.0 * pairs * static_cast<double>(heads * (a.head_dim + a.v_head_dim));
     // Flash attention's backward: the scores again, then the gradients of V, P, Q and K.
     core.input_grad_flops = 2.0 * pairs * static_cast<double>(heads * (3 * a.head_dim + 2 * a.v_head_dim));
   } else {
-    for (std::size_t g = 0; g < c.pass.groups.size(); ++g) {
-      const TokenGroup& group = c.pass.groups[g];
-      const std::string suffix = g == 0 ? "" : fmt::format(".{}", g);
-      attend(b, a, group, suffix, layer, {q, k, v}, o,
-             static_cast<double>(group.tokens()) / static_cast<double>(c.pass.tokens()));
-    }
+    for (std::size_t g = 0; g < c.pass.groups.size(); ++g)
+      attend(b, a, c.pass.groups[g], g == 0 ? "" : fmt::format(".{}", g), layer, {q, k, v}, all_kv, o);
   }
   int before_out = o;
   if (gate >= 0) {

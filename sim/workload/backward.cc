@@ -54,11 +54,12 @@ class Backward {
   }
 
   void weight_gradients(Op& op, const Kernel& k) {
-    bool any = false;
+    bool any = false, carried = false;
     for (int w : k.weights) {
       WeightGradient* g = job_.weight_grads[static_cast<std::size_t>(w)];
       if (!g) continue;
       any = true;
+      carried |= g->carried;
       // Rows scattered into a table add to what is there; first it must be zero everywhere.
       if (k.rows_of_table && !g->written) *op.hbm_bytes += size(g->tensor);
       if (g->written) op.reads.push_back(g->tensor);
@@ -68,7 +69,7 @@ class Backward {
     if (!any) return;
     const Bytes touched = bytes_of(k.weight_elements, job_.gradient_dtype);
     *op.hbm_bytes += touched;
-    if (job_.accumulate || k.rows_of_table) *op.hbm_bytes += touched;
+    if (carried || k.rows_of_table) *op.hbm_bytes += touched;
   }
 
   void read_output_grads(Op& op, const Kernel& k) {

@@ -16,6 +16,7 @@ namespace hyperoffload {
 struct WeightGradient {
   TensorId tensor;
   bool written = false;  // something is in it: from this pass, or an earlier one
+  bool carried = false;  // from an earlier one: a contribution reads it all
 };
 
 struct BackwardJob {

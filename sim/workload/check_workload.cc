@@ -80,7 +80,7 @@ void check_layer(const WorkloadSpec& spec, const LayerSpec& layer, const RankPla
   }
 }
 
-void check_training(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& p) {
+void check_training(const WorkloadSpec& spec, const ModelConfig& model) {
   const TrainSpec& t = spec.train;
   require(spec.batch % t.microbatches == 0, spec, "train.microbatches", std::to_string(t.microbatches),
           fmt::format("a divisor of batch = {}: a micro-batch is a whole number of samples", spec.batch));
@@ -93,13 +93,21 @@ void check_training(const WorkloadSpec& spec, const ModelConfig& model, const Ra
     const bool picks = (mla && mla->indexer) || std::holds_alternative<CompressedAttentionSpec>(layer.mixer);
     require(!picks, spec, "phase", "train",
             "prefill or decode: the loss of this model's sparse-attention indexer is not modelled");
-    require(p.cp == 1 || !(std::holds_alternative<MambaSpec>(layer.mixer) ||
-                           std::holds_alternative<DeltaNetSpec>(layer.mixer)),
-            spec, "parallel.cp", std::to_string(p.cp),
-            "1: context parallelism of state-space layers is not modelled");
   }
-  require(spec.sequence % (2 * p.cp) == 0 || p.cp == 1, spec, "parallel.cp", std::to_string(p.cp),
+}
+
+// Each rank has the same part of a sequence's beginning and of its end: 2 cp parts.
+void check_context(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& p) {
+  if (p.cp == 1) return;
+  require(spec.sequence % (2 * p.cp) == 0, spec, "parallel.cp", std::to_string(p.cp),
           fmt::format("2 cp to divide sequence = {}", spec.sequence));
+  for (const LayerSpec& layer : model.layers) {
+    const auto* mla = std::get_if<MlaSpec>(&layer.mixer);
+    const bool plain = std::holds_alternative<std::monostate>(layer.mixer) ||
+                       std::holds_alternative<AttentionSpec>(layer.mixer) || (mla && !mla->indexer);
+    require(plain, spec, "parallel.cp", std::to_string(p.cp),
+            "1: context parallelism is modelled for attention over all tokens or a window");
+  }
 }
 
 }  // namespace
@@ -117,9 +125,14 @@ void check_workload(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   require(experts || p.ep == 1, spec, "parallel.ep", std::to_string(p.ep), "1: the model has no experts");
   require(!spec.published_weights || model.quant || model.dtype, spec, "weight_dtype", "published",
           "a type: the config says neither quantization_config nor torch_dtype");
-  if (spec.phase == Phase::kTrain) return check_training(spec, model, p);
-  require(p.cp == 1, spec, "parallel.cp", std::to_string(p.cp),
-          "1: context parallelism is modelled for training");
+  require(spec.mtp >= 0 && spec.mtp <= model.mtp_layers, spec, "mtp", std::to_string(spec.mtp),
+          fmt::format("at most the model's {} prediction modules", model.mtp_layers));
+  require(spec.mtp == 0 || model.streams == 0, spec, "mtp", std::to_string(spec.mtp),
+          "0: this model's prediction modules are not modelled");
+  check_context(spec, model, p);
+  if (spec.phase == Phase::kTrain) return check_training(spec, model);
+  require(p.cp == 1 || (spec.phase == Phase::kPrefill && spec.chunk == 0), spec, "parallel.cp",
+          std::to_string(p.cp), "1, unless training or prefilling a whole prompt");
   require(spec.parallel.virtual_stages == 1, spec, "parallel.virtual_stages",
           std::to_string(spec.parallel.virtual_stages), "1, unless training");
   require(spec.kv_block >= 0, spec, "kv_block", std::to_string(spec.kv_block), "0 or more tokens");

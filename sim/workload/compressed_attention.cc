@@ -31,10 +31,6 @@ std::int64_t entry_pairs(std::int64_t new_tokens, std::int64_t cached, std::int6
   return up_to(cached + new_tokens) - up_to(cached);
 }
 
-Bytes part_of(Bytes bytes, double share) {
-  return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.value) * share));
-}
-
 // A cache of compressed entries, as a group whose tokens are entries.
 TokenGroup entries_of(const TokenGroup& group, std::int64_t ratio) {
   TokenGroup e = group;
@@ -45,84 +41,95 @@ TokenGroup entries_of(const TokenGroup& group, std::int64_t ratio) {
   return e;
 }
 
-void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,
-            const std::string& suffix, std::int64_t layer, std::vector<int> q_kv, int index_q, int o,
-            double share) {
-  const ProgramContext& c = b.context;
-  const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
-  const Bytes entry = bytes_of(a.head_dim, c.spec.kv());
+// What the attention kernel of one group reads, as it comes together.
+struct Operands {
+  std::vector<int> values, states;
+  Bytes traffic;
+  double pairs = 0;
+  int picker = -1;  // the kernel that decides which entries are read
+};
+
+// A cache of entries, filled from `source`.
+void append_entries(ProgramBuilder& b, const std::string& name, const std::string& weights,
+                    const GroupCache& cache, const TokenGroup& group, const TokenGroup& entries, int source) {
+  if (entries.new_tokens == 0) return;
+  Kernel& k = b.kernel("kv_append", name, {source}, {}, {weights + "position_bias", weights + "norm"});
+  k.state_writes = cache.written();
+  k.state_reads = cache.updated();
+  k.hbm_bytes = b.group_bytes(source, group) + Bytes(cache.token_bytes().value * entries.new_tokens);
+}
+
+void read_window(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,
+                 const std::string& suffix, std::int64_t layer, int kv, Operands& operands) {
   const std::int64_t kept = kept_tokens(group.capacity, a.window);
-  GroupCache window(b, group, "", entry, kept, layer);
-  Kernel& append = b.kernel("kv_append", "kv_append" + suffix, {q_kv[1]}, {});
+  GroupCache window(b, group, "", bytes_of(a.head_dim, b.context.spec.kv()), kept, layer);
+  Kernel& append = b.kernel("kv_append", "kv_append" + suffix, {kv}, {});
   append.state_writes = window.written();
   append.state_reads = window.updated();
   append.hbm_bytes =
-      part_of(b.bytes(q_kv[1]), share) + Bytes(window.token_bytes().value * std::min(group.new_tokens, kept));
-
-  double pairs =
+      b.group_bytes(kv, group) + Bytes(window.token_bytes().value * std::min(group.new_tokens, kept));
+  operands.pairs +=
       static_cast<double>(group.sequences * attended_pairs(group.new_tokens, group.cached, a.window, false));
-  std::vector<int> reads{q_kv[0]};
-  std::vector<int> states;
-  Bytes traffic = part_of(b.bytes(q_kv[0]) + b.bytes(o), share) + b.weight_bytes("sinks");
   if (group.cached > 0) {
-    states = window.read();
-    traffic += Bytes(window.token_bytes().value * window.visible());
+    operands.states = window.read();
+    const std::int64_t seen = std::min(group.cached + group.new_tokens, a.window - 1 + group.new_tokens);
+    operands.traffic += Bytes(window.token_bytes().value * seen);
   } else {
-    reads.push_back(q_kv[1]);
-    traffic += part_of(b.bytes(q_kv[1]), share);
+    operands.values.push_back(kv);
+    operands.traffic += b.group_bytes(kv, group);
   }
-  int picker = -1;
-  if (a.ratio > 0) {
-    const TokenGroup e = entries_of(group, a.ratio);
-    GroupCache entries(b, e, ".entries", entry, e.capacity, layer);
-    const std::int64_t there = e.cached + e.new_tokens;
-    if (e.new_tokens > 0) {
-      Kernel& pool = b.kernel("kv_append", "compress" + suffix, {q_kv[2]}, {},
-                              {"compressor_position_bias", "compressor_norm"});
-      pool.state_writes = entries.written();
-      pool.state_reads = entries.updated();
-      pool.hbm_bytes = part_of(b.bytes(q_kv[2]), share) + Bytes(entries.token_bytes().value * e.new_tokens);
-    }
-    const std::int64_t top_k = a.indexer ? a.indexer->top_k : 0;
-    if (a.indexer && there > 0) {
-      GroupCache keys(b, e, ".index", bytes_of(a.indexer->head_dim, c.spec.kv()), e.capacity, layer);
-      if (e.new_tokens > 0) {
-        Kernel& index_append = b.kernel("kv_append", "index_append" + suffix, {q_kv[3]}, {},
-                                        {"indexer_position_bias", "indexer_norm"});
-        index_append.state_writes = keys.written();
-        index_append.state_reads = keys.updated();
-        index_append.hbm_bytes =
-            part_of(b.bytes(q_kv[3]), share) + Bytes(keys.token_bytes().value * e.new_tokens);
-      }
-      const int picked = b.value("picked" + suffix, Bytes(4 * group.tokens() * std::min(top_k, there)));
-      Kernel& score = b.kernel("indexer", "indexer" + suffix, {index_q}, {picked});
-      score.flops =
-          2.0 *
-          static_cast<double>(group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, 0)) *
-          static_cast<double>(a.indexer->heads * a.indexer->head_dim);
-      score.state_reads = keys.read();
-      score.hbm_bytes =
-          part_of(b.bytes(index_q), share) + b.bytes(picked) + Bytes(keys.token_bytes().value * there);
-      picker = b.last_kernel();
-      reads.push_back(picked);
-      traffic += b.bytes(picked);
-    }
-    if (there > 0) {
-      pairs +=
-          static_cast<double>(group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, top_k));
-      const bool sparse = group.new_tokens == 1 && top_k > 0;
-      const std::vector<int> from =
-          sparse ? entries.selected(top_k, c.spec.sparse, c.pass.index) : entries.read();
-      states.insert(states.end(), from.begin(), from.end());
-      traffic += Bytes(entries.token_bytes().value * (sparse ? std::min(top_k, there) : there));
-    }
+}
+
+// `sources`: what entries, and the indexer's keys, are made of.
+void read_entries(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,
+                  const std::string& suffix, std::int64_t layer, std::vector<int> sources, int index_q,
+                  Operands& operands) {
+  const ProgramContext& c = b.context;
+  const TokenGroup e = entries_of(group, a.ratio);
+  const std::int64_t there = e.cached + e.new_tokens;
+  const std::int64_t top_k = a.indexer ? a.indexer->top_k : 0;
+  GroupCache entries(b, e, ".entries", bytes_of(a.head_dim, c.spec.kv()), e.capacity, layer);
+  append_entries(b, "compress" + suffix, "compressor_", entries, group, e, sources[0]);
+  if (there == 0) return;
+  if (a.indexer) {
+    const std::int64_t width = a.indexer->head_dim;
+    GroupCache keys(b, e, ".index", bytes_of(width, c.spec.kv()), e.capacity, layer, true);
+    append_entries(b, "index_append" + suffix, "indexer_", keys, group, e, sources[1]);
+    const int picked = b.value("picked" + suffix, Bytes(4 * group.tokens() * std::min(top_k, there)));
+    Kernel& score = b.kernel("indexer", "indexer" + suffix, {index_q}, {picked});
+    const std::int64_t all = group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, 0);
+    score.flops = 2.0 * static_cast<double>(all) * static_cast<double>(a.indexer->heads * width);
+    score.state_reads = keys.read();
+    score.hbm_bytes =
+        b.group_bytes(index_q, group) + b.bytes(picked) + Bytes(keys.token_bytes().value * there);
+    operands.picker = b.last_kernel();
+    operands.values.push_back(picked);
+    operands.traffic += b.bytes(picked);
   }
-  if (!suffix.empty()) reads.push_back(o);
-  Kernel& core = b.kernel("attention", "attention" + suffix, reads, {o}, {"sinks"});
-  core.flops = 4.0 * pairs * static_cast<double>(heads * a.head_dim);
-  core.state_reads = states;
-  core.hbm_bytes = traffic;
-  core.known_after = picker;
+  operands.pairs +=
+      static_cast<double>(group.sequences * entry_pairs(group.new_tokens, group.cached, a.ratio, top_k));
+  const bool sparse = group.new_tokens == 1 && top_k > 0;
+  const std::vector<int> from =
+      sparse ? entries.selected(top_k, c.spec.sparse, c.pass.index) : entries.read();
+  operands.states.insert(operands.states.end(), from.begin(), from.end());
+  operands.traffic += Bytes(entries.token_bytes().value * (sparse ? std::min(top_k, there) : there));
+}
+
+void attend(ProgramBuilder& b, const CompressedAttentionSpec& a, const TokenGroup& group,
+            const std::string& suffix, std::int64_t layer, const std::vector<int>& q_kv, int index_q, int o) {
+  const std::int64_t heads = even_share(a.heads, b.context.place.tp, b.context.place.tp_rank).count();
+  Operands operands;
+  operands.values = {q_kv[0]};
+  operands.traffic = b.group_bytes(q_kv[0], group) + b.group_bytes(o, group) + b.weight_bytes("sinks");
+  read_window(b, a, group, suffix, layer, q_kv[1], operands);
+  if (a.ratio > 0)
+    read_entries(b, a, group, suffix, layer, {q_kv.begin() + 2, q_kv.end()}, index_q, operands);
+  if (!suffix.empty()) operands.values.push_back(o);
+  Kernel& core = b.kernel("attention", "attention" + suffix, operands.values, {o}, {"sinks"});
+  core.flops = 4.0 * operands.pairs * static_cast<double>(heads * a.head_dim);
+  core.state_reads = operands.states;
+  core.hbm_bytes = operands.traffic;
+  core.known_after = operands.picker;
 }
 
 }  // namespace
@@ -165,8 +172,7 @@ int compressed_attention_kernels(ProgramBuilder& b, const CompressedAttentionSpe
   const int o = b.activation("attn", tokens * heads * a.head_dim);
   for (std::size_t g = 0; g < c.pass.groups.size(); ++g) {
     const TokenGroup& group = c.pass.groups[g];
-    attend(b, a, group, g == 0 ? "" : fmt::format(".{}", g), layer, q_kv, index_q, o,
-           static_cast<double>(group.tokens()) / static_cast<double>(c.pass.tokens()));
+    attend(b, a, group, g == 0 ? "" : fmt::format(".{}", g), layer, q_kv, index_q, o);
   }
   Kernel& unrope = b.kernel("rope", "output_rope", {o}, {o});
   unrope.hbm_bytes = bytes_of(2 * tokens * heads * a.rope_dim, c.spec.dtype);

@@ -20,6 +20,7 @@ class ProgramCache {
   const Program& embedding();
   const Program& layer(std::int64_t index);
   const Program& head();
+  const Program& mtp();
   const ProgramContext& context() const { return context_; }
 
  private:

@@ -81,6 +81,7 @@ void generate_inference(const WorkloadSpec& spec, const ModelConfig& model, cons
     for (std::int64_t i = stage.layers.from; i < stage.layers.to; ++i)
       run(programs.layer(i), fmt::format("layers.{}.", i), static_cast<int>(i));
     if (stage.last) {
+      for (int m = 0; m < spec.mtp; ++m) run(programs.mtp(), fmt::format("mtp.{}.", m), -1);
       run(programs.head(), "", -1);
     } else {
       e = {prefix, -1, phase};

@@ -70,8 +70,15 @@ Bytes state_bytes_per_sample(const LayerSpec& layer, DataType type, const RankPl
   return Bytes(0);
 }
 
+TokenGroup own_tokens(const TokenGroup& group, const RankPlace& place) {
+  TokenGroup mine = group;
+  for (std::int64_t* tokens : {&mine.new_tokens, &mine.cached, &mine.capacity, &mine.persistent})
+    *tokens /= place.cp;
+  return mine;
+}
+
 GroupCache::GroupCache(ProgramBuilder& builder, const TokenGroup& group, const std::string& suffix,
-                       Bytes token_bytes, std::int64_t kept, std::int64_t layer)
+                       Bytes token_bytes, std::int64_t kept, std::int64_t layer, bool whole)
     : builder_(builder),
       group_(group),
       name_(group.cache + suffix),
@@ -81,7 +88,9 @@ GroupCache::GroupCache(ProgramBuilder& builder, const TokenGroup& group, const s
       layer_(layer) {
   // A rolling window is one tensor: its tokens change places.
   const std::int64_t wanted = builder.context.spec.kv_block;
-  block_tokens_ = wanted > 0 && kept >= group.capacity ? wanted : kept;
+  block_tokens_ = !whole && wanted > 0 && kept >= group.capacity ? wanted : kept;
+  // Every block takes its bytes, read or not.
+  for (std::int64_t i = 0; i * block_tokens_ < kept_; ++i) block(i);
 }
 
 int GroupCache::block(std::int64_t index) const {

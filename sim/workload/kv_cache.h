@@ -24,14 +24,17 @@ Bytes kv_bytes_per_token(const LayerSpec& layer, DataType type, const RankPlace&
 Bytes state_bytes_per_sample(const LayerSpec& layer, DataType type, const RankPlace& place);
 bool grows_without_end(const LayerSpec& layer);
 
+// A group as one context-parallel rank holds it: its part of the tokens.
+TokenGroup own_tokens(const TokenGroup& group, const RankPlace& place);
+
 class ProgramBuilder;
 
 // The cache tensors of one group in one layer.
 class GroupCache {
  public:
-  // `token_bytes` of one sample; `kept` tokens of each at most.
+  // `token_bytes` of one sample; `kept` tokens of each at most. `whole`: one tensor, whatever kv_block says.
   GroupCache(ProgramBuilder& builder, const TokenGroup& group, const std::string& suffix, Bytes token_bytes,
-             std::int64_t kept, std::int64_t layer);
+             std::int64_t kept, std::int64_t layer, bool whole = false);
   // States written by the new tokens, and those of them that already hold some.
   std::vector<int> written() const;
   std::vector<int> updated() const;

@@ -42,108 +42,118 @@ struct Life {
   bool accessed = false;
 };
 
+class Merger {
+ public:
+  explicit Merger(GraphSpec spec) : spec_(std::move(spec)), runs_(find_runs(spec_.ops)) {
+    run_of_.resize(spec_.ops.size());
+    lives_.resize(spec_.tensors.size());
+    for (std::size_t r = 0; r < runs_.size(); ++r)
+      for (std::size_t i = runs_[r].from; i < runs_[r].to; ++i) {
+        run_of_[i] = r;
+        for (const auto* list : {&spec_.ops[i].reads, &spec_.ops[i].writes})
+          for (TensorId t : *list) {
+            Life& life = lives_[t.index()];
+            if (!life.accessed) life = {r, r, i, i, true};
+            life.last = r;
+            life.dies = i;
+          }
+      }
+  }
+
+  GraphSpec merge() {
+    std::vector<Op> merged;
+    for (const Run& run : runs_)
+      merged.push_back(run.to - run.from > 1 ? merged_op(run) : std::move(spec_.ops[run.from]));
+    renumber(merged);
+    spec_.ops = std::move(merged);
+    return std::move(spec_);
+  }
+
+ private:
+  // Only ops of one run of several touch it: it becomes workspace.
+  bool inside(TensorId t) const {
+    const Tensor& tensor = spec_.tensors[t.index()];
+    const Life& life = lives_[t.index()];
+    return life.accessed && !tensor.persistent && tensor.kind != TensorKind::kInput &&
+           life.first == life.last && runs_[life.first].to - runs_[life.first].from > 1;
+  }
+
+  // Most bytes of inner tensors and workspace at any op of the run.
+  Bytes peak_inside(const Run& run) const {
+    Bytes live, peak;
+    for (std::size_t i = run.from; i < run.to; ++i) {
+      const Op& op = spec_.ops[i];
+      std::vector<TensorId> touched = op.reads;
+      touched.insert(touched.end(), op.writes.begin(), op.writes.end());
+      std::sort(touched.begin(), touched.end());
+      touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
+      for (TensorId t : touched)
+        if (inside(t) && lives_[t.index()].born == i) live += spec_.tensors[t.index()].bytes;
+      peak = std::max(peak, live + op.workspace);
+      for (TensorId t : touched)
+        if (inside(t) && lives_[t.index()].dies == i) live -= spec_.tensors[t.index()].bytes;
+    }
+    return peak;
+  }
+
+  Op merged_op(const Run& run) {
+    Op all = spec_.ops[run.from];
+    all.workspace = peak_inside(run);
+    all.name = part_of(all) + (all.phase.empty() ? "layer" : all.phase);
+    all.kernel = "layer";
+    all.reads.clear();
+    all.writes.clear();
+    all.after.clear();
+    double flops = 0;
+    Bytes hbm;
+    for (std::size_t i = run.from; i < run.to; ++i) {
+      const Op& op = spec_.ops[i];
+      flops += op.flops.value_or(Flops(0)).value;
+      hbm += op.hbm_bytes.value_or(Bytes(0));
+      all.after.insert(all.after.end(), op.after.begin(), op.after.end());
+      if (op.known_after) all.known_after = op.known_after;
+      // What the run wrote before, it needn't read from outside.
+      for (TensorId t : op.reads)
+        if (!inside(t) && std::find(all.writes.begin(), all.writes.end(), t) == all.writes.end())
+          all.reads.push_back(t);
+      for (TensorId t : op.writes)
+        if (!inside(t)) all.writes.push_back(t);
+    }
+    if (flops > 0) all.flops = Flops(flops);
+    all.hbm_bytes = hbm;
+    return all;
+  }
+
+  // Ops are numbered by run, tensors without those that became workspace; names stay unique.
+  void renumber(std::vector<Op>& merged) {
+    std::vector<TensorId> now(spec_.tensors.size());
+    std::vector<Tensor> kept;
+    for (std::size_t t = 0; t < spec_.tensors.size(); ++t) {
+      if (inside(TensorId(t))) continue;
+      now[t] = TensorId(kept.size());
+      kept.push_back(spec_.tensors[t]);
+    }
+    std::map<std::string, int> uses;
+    for (std::size_t i = 0; i < merged.size(); ++i) {
+      Op& op = merged[i];
+      for (auto* list : {&op.reads, &op.writes})
+        for (TensorId& t : *list) t = now[t.index()];
+      for (OpId& o : op.after) o = OpId(run_of_[o.index()]);
+      op.after.erase(std::remove(op.after.begin(), op.after.end(), OpId(i)), op.after.end());
+      if (op.known_after) op.known_after = OpId(run_of_[op.known_after->index()]);
+      if (const int use = ++uses[op.name]; use > 1) op.name += "#" + std::to_string(use);
+    }
+    spec_.tensors = std::move(kept);
+  }
+
+  GraphSpec spec_;
+  std::vector<Run> runs_;
+  std::vector<std::size_t> run_of_;  // of each op
+  std::vector<Life> lives_;          // of each tensor
+};
+
 }  // namespace
 
-GraphSpec merge_layers(GraphSpec spec) {
-  const std::vector<Run> runs = find_runs(spec.ops);
-  std::vector<std::size_t> run_of(spec.ops.size());
-  std::vector<Life> lives(spec.tensors.size());
-  for (std::size_t r = 0; r < runs.size(); ++r)
-    for (std::size_t i = runs[r].from; i < runs[r].to; ++i) {
-      run_of[i] = r;
-      for (const auto* list : {&spec.ops[i].reads, &spec.ops[i].writes})
-        for (TensorId t : *list) {
-          Life& life = lives[t.index()];
-          if (!life.accessed) life = {r, r, i, i, true};
-          life.last = r;
-          life.dies = i;
-        }
-    }
-  const auto inside = [&](TensorId t) {
-    const Tensor& tensor = spec.tensors[t.index()];
-    const Life& life = lives[t.index()];
-    return life.accessed && !tensor.persistent && tensor.kind != TensorKind::kInput &&
-           life.first == life.last;
-  };
-
-  std::vector<Op> merged;
-  for (const Run& run : runs) {
-    Op op = std::move(spec.ops[run.from]);
-    Bytes live, peak;
-    std::vector<TensorId> reads, writes;
-    std::vector<bool> read_first;
-    std::vector<TensorId> dying;
-    double flops = op.flops.value_or(Flops(0)).value;
-    Bytes hbm = op.hbm_bytes.value_or(Bytes(0));
-    std::vector<OpId> after = op.after;
-    for (std::size_t i = run.from; i < run.to; ++i) {
-      const Op& part = i == run.from ? op : spec.ops[i];
-      if (i > run.from) {
-        flops += part.flops.value_or(Flops(0)).value;
-        hbm += part.hbm_bytes.value_or(Bytes(0));
-        after.insert(after.end(), part.after.begin(), part.after.end());
-        if (part.known_after) op.known_after = part.known_after;
-      }
-      dying.clear();
-      for (const auto* list : {&part.reads, &part.writes})
-        for (TensorId t : *list) {
-          if (!inside(t)) continue;
-          if (lives[t.index()].born == i) {
-            lives[t.index()].born = spec.ops.size();  // counted
-            live += spec.tensors[t.index()].bytes;
-          }
-          if (lives[t.index()].dies == i && std::find(dying.begin(), dying.end(), t) == dying.end())
-            dying.push_back(t);
-        }
-      peak = std::max(peak, live + part.workspace);
-      for (TensorId t : dying) live -= spec.tensors[t.index()].bytes;
-      // What the run wrote before, it needn't read from before.
-      for (TensorId t : part.reads)
-        if (!inside(t) && std::find(writes.begin(), writes.end(), t) == writes.end()) reads.push_back(t);
-      for (TensorId t : part.writes)
-        if (!inside(t)) writes.push_back(t);
-    }
-    if (run.to - run.from > 1) {
-      op.name = part_of(op) + (op.phase.empty() ? "layer" : op.phase);
-      op.kernel = "layer";
-      op.reads = std::move(reads);
-      op.writes = std::move(writes);
-      op.workspace = peak;
-      if (flops > 0) op.flops = Flops(flops);
-      op.hbm_bytes = hbm;
-      op.after = std::move(after);
-    } else if (peak > op.workspace) {  // a tensor only this op touches stays a tensor
-      op.workspace = op.workspace;
-    }
-    merged.push_back(std::move(op));
-  }
-  // Ids: ops by run, tensors without those that became workspace.
-  for (Op& op : merged) {
-    for (OpId& o : op.after) o = OpId(run_of[o.index()]);
-    if (op.known_after) op.known_after = OpId(run_of[op.known_after->index()]);
-  }
-  std::vector<TensorId> now(spec.tensors.size());
-  std::vector<Tensor> kept;
-  for (std::size_t t = 0; t < spec.tensors.size(); ++t) {
-    const Life& life = lives[t];
-    const bool gone = inside(TensorId(t)) && runs[life.first].to - runs[life.first].from > 1;
-    if (gone) continue;
-    now[t] = TensorId(kept.size());
-    kept.push_back(std::move(spec.tensors[t]));
-  }
-  std::map<std::string, int> uses;
-  for (std::size_t i = 0; i < merged.size(); ++i) {
-    Op& op = merged[i];
-    for (auto* list : {&op.reads, &op.writes})
-      for (TensorId& t : *list) t = now[t.index()];
-    op.after.erase(std::remove_if(op.after.begin(), op.after.end(), [&](OpId o) { return o.index() >= i; }),
-                   op.after.end());
-    const int use = uses[op.name]++;
-    if (use > 0) op.name += "#" + std::to_string(use + 1);
-  }
-  spec.ops = std::move(merged);
-  spec.tensors = std::move(kept);
-  return spec;
-}
+GraphSpec merge_layers(GraphSpec spec) { return Merger(std::move(spec)).merge(); }
 
 }  // namespace hyperoffload

@@ -52,20 +52,16 @@ Latent project(ProgramBuilder& b, const MlaSpec& a, int in) {
   return l;
 }
 
-Bytes part_of(Bytes bytes, double share) {
-  return Bytes(static_cast<std::int64_t>(static_cast<double>(bytes.value) * share));
-}
-
 // Scores every cached token and picks; returns the picked positions' value.
 int pick(ProgramBuilder& b, const MlaSpec& a, const TokenGroup& group, const std::string& suffix,
-         std::int64_t layer, const Latent& l, double share) {
+         std::int64_t layer, const Latent& l) {
   const ProgramContext& c = b.context;
   const IndexerSpec& x = *a.indexer;
-  GroupCache keys(b, group, ".index", bytes_of(x.head_dim, c.spec.kv()), group.capacity, layer);
+  GroupCache keys(b, group, ".index", bytes_of(x.head_dim, c.spec.kv()), group.capacity, layer, true);
   Kernel& append = b.kernel("kv_append", "index_append" + suffix, {l.index_k}, {});
   append.state_writes = keys.written();
   append.state_reads = keys.updated();
-  append.hbm_bytes = part_of(b.bytes(l.index_k), share) + Bytes(keys.token_bytes().value * group.new_tokens);
+  append.hbm_bytes = b.group_bytes(l.index_k, group) + Bytes(keys.token_bytes().value * group.new_tokens);
   const std::int64_t k = std::min(x.top_k, keys.visible());
   const int picked = b.value("picked" + suffix, Bytes(4 * group.tokens() * k));
   std::vector<int> reads{l.index_q, l.index_weights};
@@ -74,9 +70,9 @@ int pick(ProgramBuilder& b, const MlaSpec& a, const TokenGroup& group, const std
   const double pairs = static_cast<double>(group.sequences) *
                        static_cast<double>(attended_pairs(group.new_tokens, group.cached, 0, false));
   score.flops = 2.0 * pairs * static_cast<double>(x.heads * x.head_dim);
-  score.hbm_bytes = part_of(b.bytes(l.index_q) + b.bytes(l.index_weights), share) + b.bytes(picked);
+  score.hbm_bytes = b.group_bytes(l.index_q, group) + b.group_bytes(l.index_weights, group) + b.bytes(picked);
   if (group.cached == 0) {
-    score.hbm_bytes += part_of(b.bytes(l.index_k), share);
+    score.hbm_bytes += b.group_bytes(l.index_k, group);
   } else {
     score.state_reads = keys.read();
     score.hbm_bytes += Bytes(keys.token_bytes().value * keys.visible());
@@ -84,87 +80,105 @@ int pick(ProgramBuilder& b, const MlaSpec& a, const TokenGroup& group, const std
   return picked;
 }
 
-// Attention of one group: absorbed for single new tokens, expanded otherwise.
-void attend(ProgramBuilder& b, const MlaSpec& a, const TokenGroup& group, const std::string& suffix,
-            std::int64_t layer, const Latent& l, int o, double share) {
-  const ProgramContext& c = b.context;
-  const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
-  const std::int64_t width = a.kv_lora + a.rope_dim;
-  GroupCache cache(b, group, "", bytes_of(width, c.spec.kv()), group.capacity, layer);
-  Kernel& append = b.kernel("kv_append", "kv_append" + suffix, {l.kv}, {});
-  append.state_writes = cache.written();
-  append.state_reads = cache.updated();
-  append.hbm_bytes = part_of(b.bytes(l.kv), share) + Bytes(cache.token_bytes().value * group.new_tokens);
+// One group's attention and what it needs.
+struct Job {
+  const MlaSpec& a;
+  const TokenGroup& group;
+  const std::string& suffix;
+  const Latent& l;
+  int latent;  // compressed keys and values of all context-parallel ranks
+  int o;       // the result; other groups write their own part of it
+  std::int64_t top_k = 0;
+  double pairs = 0;
+  int picked = -1, picker = -1;  // value, and the kernel that makes it
 
-  const int picked = a.indexer ? pick(b, a, group, suffix, layer, l, share) : -1;
-  const int picker = b.last_kernel();
-  const std::int64_t asked = group.new_tokens == 1 ? c.spec.sparse.top_k : 0;
-  const std::int64_t top_k = asked > 0 ? asked : a.indexer ? a.indexer->top_k : 0;
-  const double pairs =
-      static_cast<double>(group.sequences) *
-      static_cast<double>(top_k > 0 ? selected_pairs(group.new_tokens, group.cached, top_k)
-                                    : attended_pairs(group.new_tokens, group.cached, 0, false));
-  const bool decode = group.new_tokens == 1 && group.cached > 0;
-  const std::int64_t read = decode && top_k > 0 ? std::min(top_k, cache.visible()) : cache.visible();
-  const Bytes up_k = part_of(b.weight_bytes("kv_b_proj"),
-                             static_cast<double>(a.nope_dim) / static_cast<double>(a.nope_dim + a.v_dim));
-  const Bytes up_v = b.weight_bytes("kv_b_proj") - up_k;
-  const auto also = [&](std::vector<int> reads) {
-    if (picked >= 0) reads.push_back(picked);
+  std::vector<int> with_shared(std::vector<int> reads) const {
     if (!suffix.empty()) reads.push_back(o);
     return reads;
-  };
-  const Bytes extra = (picked >= 0 ? b.bytes(picked) : Bytes(0)) + part_of(b.bytes(o), share);
-
-  if (decode) {
-    const std::int64_t rows = group.tokens();
-    const int q_lat = b.activation("q_absorbed" + suffix, rows * heads * width);
-    const int o_lat = b.activation("o_latent" + suffix, rows * heads * a.kv_lora);
-    Kernel& absorb = b.kernel("absorb_q", "absorb_q" + suffix, {l.q}, {q_lat}, {"kv_b_proj"});
-    absorb.flops = 2.0 * static_cast<double>(rows * heads * a.nope_dim * a.kv_lora);
-    absorb.hbm_bytes = part_of(b.bytes(l.q), share) + b.bytes(q_lat) + up_k;
-    Kernel& core = b.kernel("attention", "attention" + suffix,
-                            picked >= 0 ? std::vector<int>{q_lat, picked} : std::vector<int>{q_lat}, {o_lat});
-    core.flops = 2.0 * pairs * static_cast<double>(heads * (width + a.kv_lora));
-    core.state_reads = top_k > 0 ? cache.selected(top_k, c.spec.sparse, c.pass.index) : cache.read();
-    core.hbm_bytes += Bytes(cache.token_bytes().value * read);
-    if (picked >= 0) core.known_after = picker;
-    Kernel& up =
-        b.kernel("absorb_v", "absorb_v" + suffix,
-                 !suffix.empty() ? std::vector<int>{o_lat, o} : std::vector<int>{o_lat}, {o}, {"kv_b_proj"});
-    up.flops = 2.0 * static_cast<double>(rows * heads * a.kv_lora * a.v_dim);
-    up.hbm_bytes = b.bytes(o_lat) + part_of(b.bytes(o), share) + up_v;
-    return;
   }
-  // Expanded: the new tokens, and those cached before them.
-  const bool from_cache = group.cached > 0;
-  const std::int64_t rows = group.sequences * (group.cached + group.new_tokens);
-  const int kv = b.activation("kv_expanded" + suffix, rows * heads * (a.nope_dim + a.v_dim));
-  Kernel& expand = b.matmul("kv_b", "kv_b" + suffix, rows, l.kv, {kv}, {"kv_b_proj"});
+};
+
+void attend_absorbed(ProgramBuilder& b, const Job& job, const GroupCache& cache) {
+  const ProgramContext& c = b.context;
+  const MlaSpec& a = job.a;
+  const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
+  const std::int64_t width = a.kv_lora + a.rope_dim, rows = job.group.tokens();
+  // Of the up-projection, the keys' part goes to the query, the values' to the result.
+  const std::int64_t up = b.weight_bytes("kv_b_proj").value / (a.nope_dim + a.v_dim);
+  const int q_lat = b.activation("q_absorbed" + job.suffix, rows * heads * width);
+  const int o_lat = b.activation("o_latent" + job.suffix, rows * heads * a.kv_lora);
+  Kernel& absorb = b.kernel("absorb_q", "absorb_q" + job.suffix, {job.l.q}, {q_lat}, {"kv_b_proj"});
+  absorb.flops = 2.0 * static_cast<double>(rows * heads * a.nope_dim * a.kv_lora);
+  absorb.hbm_bytes = b.group_bytes(job.l.q, job.group) + b.bytes(q_lat) + Bytes(up * a.nope_dim);
+  std::vector<int> reads{q_lat};
+  if (job.picked >= 0) reads.push_back(job.picked);
+  Kernel& core = b.kernel("attention", "attention" + job.suffix, reads, {o_lat});
+  core.flops = 2.0 * job.pairs * static_cast<double>(heads * (width + a.kv_lora));
+  core.state_reads = job.top_k > 0 ? cache.selected(job.top_k, c.spec.sparse, c.pass.index) : cache.read();
+  const std::int64_t read = job.top_k > 0 ? std::min(job.top_k, cache.visible()) : cache.visible();
+  core.hbm_bytes += Bytes(cache.token_bytes().value * read);
+  if (job.top_k > 0) core.known_after = job.picker;
+  Kernel& back =
+      b.kernel("absorb_v", "absorb_v" + job.suffix, job.with_shared({o_lat}), {job.o}, {"kv_b_proj"});
+  back.flops = 2.0 * static_cast<double>(rows * heads * a.kv_lora * a.v_dim);
+  back.hbm_bytes = b.bytes(o_lat) + b.group_bytes(job.o, job.group) + Bytes(up * a.v_dim);
+}
+
+// The new tokens, and those cached before them, as keys and values a head.
+void attend_expanded(ProgramBuilder& b, const Job& job, const GroupCache& cache) {
+  const ProgramContext& c = b.context;
+  const MlaSpec& a = job.a;
+  const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
+  const bool from_cache = job.group.cached > 0;
+  const std::int64_t rows = job.group.sequences * (job.group.cached + job.group.new_tokens);
+  const int kv = b.activation("kv_expanded" + job.suffix, rows * heads * (a.nope_dim + a.v_dim));
+  Kernel& expand = b.matmul("kv_b", "kv_b" + job.suffix, rows, job.latent, {kv}, {"kv_b_proj"});
   expand.hbm_bytes = b.bytes(kv) + b.weight_bytes("kv_b_proj");
   if (from_cache) {
     expand.reads.clear();
     expand.state_reads = cache.read();
     expand.hbm_bytes += Bytes(cache.token_bytes().value * cache.visible());
   } else {
-    expand.hbm_bytes += part_of(b.bytes(l.kv), share);
+    expand.hbm_bytes += b.group_bytes(job.latent, job.group);
   }
-  Kernel& core = b.kernel("attention", "attention" + suffix, also({l.q, kv, l.kv}), {o});
-  core.flops = 2.0 * pairs * static_cast<double>(heads * (a.nope_dim + a.rope_dim + a.v_dim));
-  core.hbm_bytes =
-      part_of(b.bytes(l.q), share) + b.bytes(kv) + bytes_of(rows * a.rope_dim, c.spec.dtype) + extra;
+  std::vector<int> reads{job.l.q, kv};
+  if (!from_cache) reads.push_back(job.latent);
+  if (job.picked >= 0) reads.push_back(job.picked);
+  Kernel& core = b.kernel("attention", "attention" + job.suffix, job.with_shared(reads), {job.o});
+  core.flops = 2.0 * job.pairs * static_cast<double>(heads * (a.nope_dim + a.rope_dim + a.v_dim));
+  core.hbm_bytes = b.group_bytes(job.l.q, job.group) + b.bytes(kv) +
+                   bytes_of(rows * a.rope_dim, c.spec.dtype) + b.group_bytes(job.o, job.group) +
+                   (job.picked >= 0 ? b.bytes(job.picked) : Bytes(0));
   if (from_cache) core.state_reads = cache.read();
 }
 
-void train(ProgramBuilder& b, const MlaSpec& a, const Latent& l, int o) {
+void attend(ProgramBuilder& b, Job job, std::int64_t layer) {
+  const ProgramContext& c = b.context;
+  const TokenGroup& group = job.group;
+  const TokenGroup mine = own_tokens(group, c.place);
+  GroupCache cache(b, mine, "", bytes_of(job.a.kv_lora + job.a.rope_dim, c.spec.kv()), mine.capacity, layer);
+  Kernel& append = b.kernel("kv_append", "kv_append" + job.suffix, {job.l.kv}, {});
+  append.state_writes = cache.written();
+  append.state_reads = cache.updated();
+  append.hbm_bytes = b.group_bytes(job.l.kv, group) + Bytes(cache.token_bytes().value * mine.new_tokens);
+
+  if (job.a.indexer) job.picked = pick(b, job.a, group, job.suffix, layer, job.l);
+  job.picker = b.last_kernel();
+  const std::int64_t asked = group.new_tokens == 1 ? c.spec.sparse.top_k : 0;
+  job.top_k = asked > 0 ? asked : job.a.indexer ? job.a.indexer->top_k : 0;
+  job.pairs = static_cast<double>(group.sequences) / static_cast<double>(c.place.cp) *
+              static_cast<double>(job.top_k > 0 ? selected_pairs(group.new_tokens, group.cached, job.top_k)
+                                                : attended_pairs(group.new_tokens, group.cached, 0, false));
+  if (group.new_tokens == 1 && group.cached > 0)
+    attend_absorbed(b, job, cache);
+  else
+    attend_expanded(b, job, cache);
+}
+
+void train(ProgramBuilder& b, const MlaSpec& a, const Latent& l, int latent, int o) {
   const ProgramContext& c = b.context;
   const std::int64_t tokens = c.tokens(), cp = c.place.cp;
   const std::int64_t heads = even_share(a.heads, c.place.tp, c.place.tp_rank).count();
-  int latent = l.kv;
-  if (cp > 1) {
-    latent = b.value("kv_all", Bytes(b.bytes(l.kv).value * cp));
-    b.collective("kv_all_gather", l.kv, latent, "all-gather", "reduce-scatter", b.bytes(latent), "cp");
-  }
   const TokenGroup& group = c.pass.groups.front();
   const int kv = b.activation("kv_expanded", tokens * cp * heads * (a.nope_dim + a.v_dim));
   b.matmul("kv_b", "kv_b", tokens * cp, latent, {kv}, {"kv_b_proj"});
@@ -188,14 +202,15 @@ int mla_kernels(ProgramBuilder& b, const MlaSpec& a, std::int64_t layer, int res
   const int in = b.enter_split("attn_in", resting);
   const Latent l = project(b, a, in);
   const int o = b.activation("attn", tokens * heads * a.v_dim);
-  if (c.pass.training()) {
-    train(b, a, l, o);
-  } else {
-    for (std::size_t g = 0; g < c.pass.groups.size(); ++g) {
-      const TokenGroup& group = c.pass.groups[g];
-      attend(b, a, group, g == 0 ? "" : fmt::format(".{}", g), layer, l, o,
-             static_cast<double>(group.tokens()) / static_cast<double>(c.pass.tokens()));
-    }
+  int latent = l.kv;
+  if (c.place.cp > 1) {
+    latent = b.value("kv_all", Bytes(b.bytes(l.kv).value * c.place.cp));
+    b.collective("kv_all_gather", l.kv, latent, "all-gather", "reduce-scatter", b.bytes(latent), "cp");
+  }
+  if (c.pass.training()) train(b, a, l, latent, o);
+  for (std::size_t g = 0; !c.pass.training() && g < c.pass.groups.size(); ++g) {
+    const std::string suffix = g == 0 ? "" : fmt::format(".{}", g);
+    attend(b, {a, c.pass.groups[g], suffix, l, latent, o}, layer);
   }
   const int out = b.activation("attn_out", tokens * c.model.hidden);
   b.matmul("out", "out", tokens, o, {out}, {"o_proj"});

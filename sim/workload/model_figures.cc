@@ -1,5 +1,6 @@
 #include "sim/workload/model_figures.h"
 
+#include "sim/workload/generators.h"
 #include "sim/workload/kv_cache.h"
 #include "sim/workload/weights.h"
 
@@ -28,6 +29,37 @@ ModelFigures model_figures(const ModelConfig& model, DataType kv_type) {
   }
   add(head_weights(model), nullptr);
   return f;
+}
+
+double forward_flops_per_token(const ModelConfig& model, std::int64_t sequence) {
+  WorkloadSpec spec;
+  spec.sequence = sequence;
+  ProgramCache programs(model, spec, RankPlace());
+  Pass pass;
+  pass.groups = {{1, sequence, 0, sequence, sequence, "kv"}};
+  pass.last_logits_only = false;
+  programs.set_pass(pass);
+  double sum = 0;
+  const auto add = [&](const Program& program) {
+    for (const Kernel& k : program.kernels) sum += k.flops;
+  };
+  add(programs.embedding());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) add(programs.layer(static_cast<std::int64_t>(i)));
+  add(programs.head());
+  return sum / static_cast<double>(sequence);
+}
+
+Bytes published_weight_bytes(const ModelConfig& model) {
+  const DataType type = model.dtype.value_or(DataType::kBf16);
+  Bytes sum;
+  const auto add = [&](const std::vector<WeightSpec>& weights) {
+    for (const WeightSpec& w : weights)
+      sum += weight_bytes(w, type, type, model.quant ? &*model.quant : nullptr);
+  };
+  add(embedding_weights(model));
+  for (const LayerSpec& layer : model.layers) add(layer_weights(model, layer));
+  add(head_weights(model));
+  return sum;
 }
 
 }  // namespace hyperoffload

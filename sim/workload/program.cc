@@ -46,10 +46,6 @@ int ffn_kernels(ProgramBuilder& b, const FeedForward& ffn, std::int64_t layer, i
   return b.leave_split("mlp_out", out);
 }
 
-std::int64_t resting_width(const ProgramContext& c) {
-  return c.model.hidden * (c.model.streams > 0 ? c.model.streams : 1);
-}
-
 }  // namespace
 
 Program embedding_program(const ProgramContext& c, std::shared_ptr<const PartWeights> weights) {
@@ -67,30 +63,24 @@ Program embedding_program(const ProgramContext& c, std::shared_ptr<const PartWei
   k.hbm_bytes = b.bytes(ids) + b.bytes(h) + bytes_of(k.weight_elements, c.spec.dtype);
   int out = b.leave_split("embed", h);
   if (c.model.streams > 0) {  // every stream starts as the embedding
-    const int streams = b.activation("streams", c.resting_tokens() * resting_width(c));
+    const int streams = b.activation("streams", c.resting_tokens() * c.resting_width());
     b.kernel("streams", "spread", {out}, {streams});
     out = streams;
   }
   return b.finish(ids, out);
 }
 
-Program layer_program(const ProgramContext& c, const LayerSpec& layer, std::int64_t index,
-                      std::shared_ptr<const PartWeights> weights) {
-  ProgramBuilder b(c, std::move(weights));
-  const int input = b.activation("hidden_in", c.resting_tokens() * resting_width(c));
-  int h = input;
-  const bool mixes = !std::holds_alternative<std::monostate>(layer.mixer);
-  const bool feeds = !std::holds_alternative<std::monostate>(layer.ffn);
-  const bool streams = c.model.streams > 0;
+int layer_kernels(ProgramBuilder& b, const LayerSpec& layer, std::int64_t index, int h) {
+  const bool streams = b.context.model.streams > 0;
   std::vector<int> mixing;
   int normed = -1;
-  if (mixes) {
+  if (!std::holds_alternative<std::monostate>(layer.mixer)) {
     normed = b.norm("input_norm", streams ? collapse(b, "mixer_streams", h, mixing) : h, "input_norm");
     int out = mixer_kernels(b, layer.mixer, index, normed);
     if (layer.post_norms) out = b.norm("post_attn_norm", out, "post_attn_norm");
     h = streams ? expand(b, "mixer_streams", mixing, out) : b.add("mixer_add", h, out);
   }
-  if (feeds) {
+  if (!std::holds_alternative<std::monostate>(layer.ffn)) {
     if (!layer.one_norm)
       normed = b.norm("mlp_norm", streams ? collapse(b, "mlp_streams", h, mixing) : h, "mlp_norm");
     int out = ffn_kernels(b, layer.ffn, index, normed, h);
@@ -102,47 +92,14 @@ Program layer_program(const ProgramContext& c, const LayerSpec& layer, std::int6
     b.kernel("scale", "scale", {h}, {scaled}, {"layer_scale"}, {h});
     h = scaled;
   }
-  return b.finish(input, h);
+  return h;
 }
 
-std::vector<WeightSpec> head_part_weights(const ModelConfig& model) {
-  std::vector<WeightSpec> weights = head_weights(model);
-  if (model.tied_embeddings) weights.push_back(embedding_weights(model).front());
-  return weights;
-}
-
-Program head_program(const ProgramContext& c, std::shared_ptr<const PartWeights> weights) {
+Program layer_program(const ProgramContext& c, const LayerSpec& layer, std::int64_t index,
+                      std::shared_ptr<const PartWeights> weights) {
   ProgramBuilder b(c, std::move(weights));
-  const int input = b.activation("hidden_in", c.resting_tokens() * resting_width(c));
-  int h = input;
-  if (c.model.streams > 0) {
-    h = b.activation("collapsed", c.resting_tokens() * c.model.hidden);
-    Kernel& k = b.kernel("streams", "collapse", {input}, {h}, {"head_streams"}, {input});
-    k.flops = 2.0 * static_cast<double>(c.resting_tokens() * c.model.streams * resting_width(c));
-    k.input_grad_flops = 2 * k.flops;
-  }
-  const int n = b.enter_split("lm_head", b.norm("final_norm", h, "final_norm"));
-  const std::int64_t rows = c.pass.last_logits_only ? c.pass.sequences() : c.tokens();
-  const std::string matrix = c.model.tied_embeddings ? "embed_tokens" : "lm_head";
-  const std::int64_t vocab = b.weight(matrix).parts.front().rows;
-  const int logits = b.activation("logits", rows * vocab);
-  Kernel& k = b.matmul("lm_head", "lm_head", rows, n, {logits}, {matrix});
-  k.hbm_bytes +=
-      bytes_of(rows * c.model.hidden, c.spec.dtype) - b.bytes(n);  // of the hidden states, those rows
-  if (!c.pass.training()) {
-    if (c.place.tp == 1) return b.finish(input, logits);
-    const int all = b.activation("logits_all", rows * c.model.vocab);
-    return b.finish(input,
-                    b.collective("logits_all_gather", logits, all, "all-gather", "", b.bytes(all), "tp"));
-  }
-  // Cross entropy, split over the vocabulary: each rank's maximum and sum are shared; backwards the
-  // logits become their own gradient in place.
-  const int sums = b.value("loss_sums", Bytes(12 * rows));
-  Kernel& loss = b.kernel("loss", "loss", {logits}, {sums}, {}, {logits, sums});
-  loss.hbm_bytes += Bytes(4 * rows);  // the labels
-  loss.grad_in_place = true;
-  if (c.place.tp > 1) b.collective("loss_all_reduce", sums, sums, "all-reduce", "", b.bytes(sums), "tp");
-  return b.finish(input, sums);
+  const int input = b.activation("hidden_in", c.resting_tokens() * c.resting_width());
+  return b.finish(input, layer_kernels(b, layer, index, input));
 }
 
 bool depends_on_layer(const ProgramContext& c, const LayerSpec& layer) {

@@ -117,6 +117,7 @@ struct ProgramContext {
   // Tokens of this rank in matrix products, and between them (sequence parallel splits those over tp).
   std::int64_t tokens() const { return pass.tokens() / place.cp; }
   std::int64_t resting_tokens() const;
+  std::int64_t resting_width() const { return model.hidden * (model.streams > 0 ? model.streams : 1); }
   bool sequence_parallel() const { return spec.parallel.sp && place.tp > 1; }
 };
 
@@ -128,6 +129,11 @@ Program layer_program(const ProgramContext& context, const LayerSpec& layer, std
                       std::shared_ptr<const PartWeights> weights);
 Program head_program(const ProgramContext& context, std::shared_ptr<const PartWeights> weights);
 std::vector<WeightSpec> head_part_weights(const ModelConfig& model);  // with the embedding table where tied
+// A multi-token-prediction module: one more layer beside the main model, which passes through.
+Program mtp_program(const ProgramContext& context, std::shared_ptr<const PartWeights> weights);
+std::vector<WeightSpec> mtp_part_weights(const ModelConfig& model);  // with the shared tables
+// The tensor's name: tables that parts share have one name everywhere.
+std::string weight_name(const std::string& part, const std::string& weight);
 
 // Whether each layer's program is its own: experts or cache blocks picked by layer.
 bool depends_on_layer(const ProgramContext& context, const LayerSpec& layer);

@@ -28,6 +28,10 @@ int PartWeights::index(const std::string& name) const {
   return -1;
 }
 
+std::string weight_name(const std::string& part, const std::string& weight) {
+  return weight == "embed_tokens" || weight == "lm_head" ? weight : part + weight;
+}
+
 std::shared_ptr<const PartWeights> part_weights(const ProgramContext& c,
                                                 const std::vector<WeightSpec>& weights) {
   auto part = std::make_shared<PartWeights>();
@@ -70,12 +74,15 @@ int ProgramBuilder::activation(const std::string& name, std::int64_t elements) {
   return value(name, bytes_of(elements, context.spec.dtype));
 }
 
+Bytes ProgramBuilder::group_bytes(int v, const TokenGroup& group) const {
+  if (context.pass.groups.size() == 1) return bytes(v);
+  return Bytes(bytes(v).value / context.pass.tokens() * group.tokens());
+}
+
 int ProgramBuilder::state(const std::string& name, Bytes bytes, bool persistent) {
-  auto& states = program_.states;
-  for (std::size_t i = 0; i < states.size(); ++i)
-    if (states[i].name == name) return static_cast<int>(i);
-  states.push_back({name, bytes, persistent});
-  return static_cast<int>(states.size()) - 1;
+  const auto [it, fresh] = states_.emplace(name, static_cast<int>(program_.states.size()));
+  if (fresh) program_.states.push_back({name, bytes, persistent});
+  return it->second;
 }
 
 int ProgramBuilder::weight_index(const std::string& name) const {

@@ -1,6 +1,8 @@
 // Puts a Program together: values by handle, weights by name, traffic summed from operands.
 #pragma once
 
+#include <map>
+
 #include "sim/workload/program.h"
 
 namespace hyperoffload {
@@ -16,6 +18,9 @@ class ProgramBuilder {
   int state(const std::string& name, Bytes bytes,
             bool persistent = true);  // the same handle for the same name
   Bytes bytes(int value) const { return program_.values[static_cast<std::size_t>(value)].bytes; }
+
+  // Of a value of all tokens, the part of one group's.
+  Bytes group_bytes(int value, const TokenGroup& group) const;
 
   // A kernel whose traffic is all its operands. Backwards it is one kernel that reads `saved`. The
   // reference holds until the next kernel is made.
@@ -44,7 +49,11 @@ class ProgramBuilder {
  private:
   int weight_index(const std::string& name) const;
   Program program_;
+  std::map<std::string, int> states_;  // by name
 };
+
+// A layer's kernels from its input value to its output.
+int layer_kernels(ProgramBuilder& b, const LayerSpec& layer, std::int64_t index, int input);
 
 // Each writes its kernels and returns the value that goes to the residual sum.
 int attention_kernels(ProgramBuilder& b, const AttentionSpec& attention, std::int64_t layer, int in);

@@ -61,4 +61,12 @@ const Program& ProgramCache::head() {
   return it->second;
 }
 
+const Program& ProgramCache::mtp() {
+  auto& weights = weights_["mtp"];
+  if (!weights) weights = part_weights(context_, mtp_part_weights(context_.model));
+  const auto [it, fresh] = programs_.try_emplace("mtp");
+  if (fresh) it->second = mtp_program(context_, weights);
+  return it->second;
+}
+
 }  // namespace hyperoffload

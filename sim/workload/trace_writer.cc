@@ -41,8 +41,7 @@ OpId TraceWriter::collective(Op op, const Collective& what) {
 std::vector<TensorId> TraceWriter::weights(const PartWeights& weights, const std::string& part) {
   std::vector<TensorId> ids;
   for (const PartWeights::Local& w : weights.weights)
-    ids.push_back(
-        named(w.name == "embed_tokens" ? w.name : part + w.name, w.bytes, TensorKind::kWeight, true));
+    ids.push_back(named(weight_name(part, w.name), w.bytes, TensorKind::kWeight, true));
   return ids;
 }
 
@@ -83,12 +82,22 @@ Binding TraceWriter::forward(const Program& program, const std::string& part, co
                              TensorId input, std::vector<TensorId> weights) {
   Binding binding{std::vector<TensorId>(program.values.size()), std::move(weights)};
   binding.values[static_cast<std::size_t>(program.input)] = input;
+  for (const State& s : program.states)
+    if (s.persistent) named(part + s.name, s.bytes, TensorKind::kKv, true);
   std::vector<OpId> ops;
   for (const Kernel& k : program.kernels) {
     ops.push_back(kernel(program, k, part, e, binding));
     if (k.known_after >= 0) spec_.ops.back().known_after = ops[static_cast<std::size_t>(k.known_after)];
   }
   return binding;
+}
+
+double TraceWriter::model_flops() const {
+  const bool train = workload_.phase == Phase::kTrain;
+  double sum = 0;
+  for (const Op& op : spec_.ops)
+    if (op.flops && (!train || op.phase == "forward")) sum += op.flops->value;
+  return train ? 3 * sum : sum;
 }
 
 Graph TraceWriter::finish(const std::string& name, const std::string& meta_json) {

@@ -39,7 +39,8 @@ class TraceWriter {
   // On the comm engine, with its time where the workload gives a link.
   OpId collective(Op op, const Collective& what);
   OpId last_op() const { return OpId(spec_.ops.size() - 1); }
-  std::size_t op_count() const { return spec_.ops.size(); }
+  // FLOPs the model asks for: in training three times the forward pass, without what is computed again.
+  double model_flops() const;
 
   // Persistent weights of a part: "layers.3.q_proj"; the embedding table has one name everywhere.
   std::vector<TensorId> weights(const PartWeights& weights, const std::string& part);

@@ -11,7 +11,7 @@ TrainState::TrainState(const WorkloadSpec& spec, const RankPlace& place, TraceWr
 
 void TrainState::add_part(TrainedPart& part) {
   for (const PartWeights::Local& local : part.program->weights->weights) {
-    const std::string name = local.name == "embed_tokens" ? local.name : part.prefix + local.name;
+    const std::string name = weight_name(part.prefix, local.name);
     auto& slot = by_name_[name];
     if (!slot) {
       slot = std::make_unique<TrainedWeight>();
@@ -31,6 +31,7 @@ void TrainState::add_part(TrainedPart& part) {
                      : writer_.named(name, w.bytes, TensorKind::kWeight, true);
       order_.push_back(slot.get());
     }
+    ++slot->parts;
     part.weights.push_back(slot.get());
   }
 }
@@ -45,6 +46,7 @@ std::vector<WeightGradient*> TrainState::gradients(TrainedPart& part, const std:
     if (w->gradient.tensor.is_none())
       w->gradient.tensor = writer_.tensor((spec_.train.zero >= 2 ? prefix : "") + w->name + ".grad",
                                           bytes_of(w->elements, gradient_dtype()), TensorKind::kGradient);
+    w->gradient.carried = w->gradient.written && w->contributions % w->parts == 0;
     slots.push_back(&w->gradient);
   }
   return slots;
@@ -58,14 +60,15 @@ std::vector<TensorId> TrainState::gather(const TrainedPart& part, const std::str
   for (const bool expert : {false, true}) {
     if (!shards(expert)) continue;
     Op op;
-    op.name = prefix + part.prefix + (expert ? "expert_" : "") + "weights_all_gather." + phase;
+    op.name = prefix + part.label + (expert ? ".expert" : "") + ".weights_all_gather." + phase;
     op.layer = part.layer;
     op.phase = phase;
     Bytes whole, mine;
     for (std::size_t i = 0; i < part.weights.size(); ++i) {
       const TrainedWeight& w = *part.weights[i];
       if (w.expert != expert) continue;
-      ids[i] = writer_.tensor(prefix + w.name + ".whole." + phase, w.bytes, TensorKind::kOther);
+      ids[i] = writer_.tensor(prefix + w.name + ".whole." + (part.layer < 0 ? part.label + "." : "") + phase,
+                              w.bytes, TensorKind::kOther);
       op.reads.push_back(w.weight);
       op.writes.push_back(ids[i]);
       whole += w.bytes;
@@ -116,20 +119,15 @@ void TrainState::flush(bool expert) {
 
 void TrainState::reduce(TrainedPart& part, const std::string& prefix, bool last) {
   const bool each = spec_.train.zero >= 2;
+  for (TrainedWeight* w : part.weights) ++w->contributions;
   for (const bool expert : {false, true}) {
     if (replicas(expert) == 1 || !(last || (each && shards(expert)))) continue;
     std::vector<TrainedWeight*> mine;
-    for (TrainedWeight* w : part.weights)
-      if (w->expert == expert && w->gradient.written && std::find(mine.begin(), mine.end(), w) == mine.end())
-        mine.push_back(w);
-    // A tied table gets its last contribution from the embedding.
-    if (part.program->output >= 0 && part.prefix == "head.")
-      mine.erase(std::remove_if(mine.begin(), mine.end(),
-                                [](TrainedWeight* w) { return w->name == "embed_tokens"; }),
-                 mine.end());
+    for (TrainedWeight* w : part.weights)  // a tied table waits for its other part
+      if (w->expert == expert && w->gradient.written && w->contributions % w->parts == 0) mine.push_back(w);
     if (mine.empty()) continue;
     if (spec_.train.bucket_bytes == 0 || each) {
-      reduce_now(mine, expert, prefix + part.prefix + (expert ? "expert_" : "") + "gradient_reduce");
+      reduce_now(mine, expert, prefix + part.label + (expert ? ".expert" : "") + ".gradient_reduce");
       continue;
     }
     auto& bucket = bucket_[expert ? 1 : 0];

@@ -19,6 +19,8 @@ struct TrainedWeight {
   Bytes bytes;
   bool expert = false;
   bool trained = true;
+  int parts = 0;            // of this rank that read it: two for a tied table
+  int contributions = 0;    // backward passes of those so far
   TensorId weight;          // whole on this rank, or its shard (ZeRO 3)
   WeightGradient gradient;  // of the whole; ZeRO 2 and 3: of the present micro-batch
   WeightGradient shard;     // of the shard, summed; none without sharding
@@ -26,7 +28,8 @@ struct TrainedWeight {
 
 // One part of the model: embedding, a layer, the head.
 struct TrainedPart {
-  std::string prefix;  // "layers.3."
+  std::string label;   // "embedding", "layers.3", "head"
+  std::string prefix;  // of its names: "layers.3.", or nothing
   int layer = -1;
   const Program* program = nullptr;
   std::vector<TrainedWeight*> weights;  // one a weight of the program

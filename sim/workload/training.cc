@@ -62,10 +62,16 @@ class Training {
   void add_chunk(const ModelConfig& model, int chunk) {
     const Stage stage = stage_of(model, place_, spec_.parallel.virtual_stages, chunk);
     const std::size_t from = parts_.size();
-    if (stage.first) parts_.push_back({"", -1, &programs_.embedding(), {}});
+    if (stage.first) parts_.push_back({"embedding", "", -1, &programs_.embedding(), {}});
     for (std::int64_t i = stage.layers.from; i < stage.layers.to; ++i)
-      parts_.push_back({fmt::format("layers.{}.", i), static_cast<int>(i), &programs_.layer(i), {}});
-    if (stage.last) parts_.push_back({"head.", -1, &programs_.head(), {}});
+      parts_.push_back({fmt::format("layers.{}", i),
+                        fmt::format("layers.{}.", i),
+                        static_cast<int>(i),
+                        &programs_.layer(i),
+                        {}});
+    for (int m = 0; stage.last && m < spec_.mtp; ++m)
+      parts_.push_back({fmt::format("mtp.{}", m), fmt::format("mtp.{}.", m), -1, &programs_.mtp(), {}});
+    if (stage.last) parts_.push_back({"head", "", -1, &programs_.head(), {}});
     stages_.push_back(stage);
     chunk_parts_.push_back({static_cast<std::int64_t>(from), static_cast<std::int64_t>(parts_.size())});
   }
@@ -156,10 +162,8 @@ class Training {
       emit_recompute(writer_, *part.program, part.prefix, emission(use, "recompute"), binding(use),
                      kept_values(*part.program, spec_.train, all));
     const std::vector<WeightGradient*> gradients = state_.gradients(part, prefix(use.step));
-    const bool accumulate = passes_left_[use.part] < spec_.train.microbatches;
-    gradient_ = emit_backward(
-        writer_, {*part.program, part.prefix, emission(use, "backward"), binding(use), gradient_, gradients,
-                  state_.gradient_dtype(), accumulate && spec_.train.zero < 2});
+    gradient_ = emit_backward(writer_, {*part.program, part.prefix, emission(use, "backward"), binding(use),
+                                        gradient_, gradients, state_.gradient_dtype()});
     if (use.last && !stage.first) exchange(use, "send", gradient_);
     state_.reduce(part, prefix(use.step), --passes_left_[use.part] == 0);
   }

@@ -269,6 +269,16 @@ std::vector<WeightSpec> head_weights(const ModelConfig& model) {
   return list.take();
 }
 
+std::vector<WeightSpec> mtp_weights(const ModelConfig& model) {
+  Lister list(model);
+  for (const char* name : {"embedding_norm", "hidden_norm", "final_norm"}) list.norm(name, model.hidden);
+  list.replicated("join_proj", "join", model.hidden, 2 * model.hidden, false);
+  std::vector<WeightSpec> weights = list.take();
+  weights.back().parts.front().quantised = false;
+  for (WeightSpec& w : layer_weights(model, model.layers.back())) weights.push_back(std::move(w));
+  return weights;
+}
+
 std::int64_t elements(const WeightSpec& weight) {
   std::int64_t sum = 0;
   for (const WeightPart& part : weight.parts) sum += part.rows * part.cols;

@@ -35,6 +35,9 @@ struct WeightSpec {
 std::vector<WeightSpec> embedding_weights(const ModelConfig& model);
 std::vector<WeightSpec> layer_weights(const ModelConfig& model, const LayerSpec& layer);
 std::vector<WeightSpec> head_weights(const ModelConfig& model);  // final norm, and lm_head unless tied
+// One multi-token-prediction module, without the tables it shares: a layer like the last, the projection
+// that joins hidden states and embedding, three norms.
+std::vector<WeightSpec> mtp_weights(const ModelConfig& model);
 
 std::int64_t elements(const WeightSpec& weight);
 

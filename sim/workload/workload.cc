@@ -12,7 +12,8 @@
 namespace hyperoffload {
 namespace {
 
-std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& place) {
+std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& place,
+                    double model_flops) {
   const ModelFigures figures = model_figures(model, spec.kv());
   nlohmann::ordered_json meta;
   meta["generator"] = "hyperoffload trace generate";
@@ -25,6 +26,7 @@ std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   m["kv_bytes_per_token_far"] = figures.kv_bytes_per_token_far.value;
   m["state_bytes_per_sample"] = figures.state_bytes_per_sample.value;
   m["layers"] = model.layers.size();
+  if (spec.mtp > 0) m["mtp"] = spec.mtp;
   if (!model.left_out.empty()) m["left_out"] = model.left_out;
   meta["phase"] = to_string(spec.phase);
   meta["batch"] = spec.batch;
@@ -35,6 +37,7 @@ std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   if (spec.prefill) tokens += spec.prefill->batch * spec.prefill->tokens * spec.steps;
   meta["tokens"] = tokens;
   if (steps) meta["steps"] = spec.steps;
+  meta["model_flops"] = model_flops;  // of this rank: what the model asks for, nothing done twice
   meta["dtype"] = to_string(spec.dtype);
   meta["weight_dtype"] = spec.published_weights ? "published" : to_string(spec.weights());
   meta["kv_dtype"] = to_string(spec.kv());
@@ -92,7 +95,7 @@ Graph generate_trace(const WorkloadSpec& spec, const ModelConfig& model) {
   else
     generate_inference(spec, model, place, writer);
   return writer.finish(spec.name.empty() ? model.name + "-" + to_string(spec.phase) : spec.name,
-                       meta_of(spec, model, place));
+                       meta_of(spec, model, place, writer.model_flops()));
 }
 
 }  // namespace hyperoffload

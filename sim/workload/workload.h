@@ -87,6 +87,7 @@ struct WorkloadSpec {
   std::optional<PromptChunk> prefill;  // phase mixed
   std::int64_t chunk = 0;              // prefill: tokens a pass; 0: all at once
   std::int64_t steps = 1;              // decode: tokens generated a sample, one pass each
+  int mtp = 0;                         // multi-token-prediction modules that run beside the model
   std::int64_t kv_block = 0;           // tokens a cache tensor; 0: one tensor a layer
   std::optional<CollectiveLink> collectives;
   std::string source;  // file (and place in it) for messages; may be empty

@@ -126,7 +126,7 @@ void read_extras(const YamlMap& map, WorkloadSpec& spec) {
 WorkloadSpec read_workload(const YamlNode& node) {
   const YamlMap map(node, {"name", "model", "phase", "batch", "sequence", "dtype", "weight_dtype", "kv_dtype",
                            "detail", "parallel", "train", "experts", "sparse", "prefill", "chunk", "steps",
-                           "kv_block", "collectives"});
+                           "kv_block", "mtp", "collectives"});
   WorkloadSpec spec;
   spec.source = node.where();
   if (const auto name = map.find("name")) spec.name = name->string();
@@ -150,6 +150,7 @@ WorkloadSpec read_workload(const YamlNode& node) {
   read_count(map, "chunk", spec.chunk);
   read_count(map, "steps", spec.steps);
   read_count(map, "kv_block", spec.kv_block);
+  read_count(map, "mtp", spec.mtp, 0);
   read_extras(map, spec);
   return spec;
 }

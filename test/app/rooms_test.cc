@@ -19,7 +19,8 @@ std::vector<std::string> includes_of(const fs::path& file) {
 }
 
 // Every include of `room` that has `what` in it, as "file: include".
-std::vector<std::string> includes_with(const std::string& room, const std::string& what, const std::vector<std::string>& but_in = {}) {
+std::vector<std::string> includes_with(const std::string& room, const std::string& what,
+                                       const std::vector<std::string>& but_in = {}) {
   std::vector<std::string> found;
   for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_DIR) / room)) {
     if (!entry.is_regular_file()) continue;
@@ -48,7 +49,8 @@ TEST_CASE("the planner sees sim/model only") {
 }
 
 TEST_CASE("SimGrid stays in the machine") {
-  for (const char* room : {"sim", "planner", "app"}) CHECK(includes_with(room, "simgrid", {"sim/machine/"}) == kNone);
+  for (const char* room : {"sim", "planner", "app"})
+    CHECK(includes_with(room, "simgrid", {"sim/machine/"}) == kNone);
 }
 
 TEST_CASE("nothing but the app and the tests looks into the app") {

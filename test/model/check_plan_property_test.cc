@@ -221,6 +221,12 @@ std::string words(const Case& c, unsigned seed, const std::vector<Violation>& fo
   return text + "exhaustive: " + (opinion.yes ? "fine" : opinion.why);
 }
 
+// What may be refused though no timing goes wrong, with several engines only: the charge's caution, or
+// an op that program order puts before its transfer's anchor on another engine.
+bool may_be_cautious(const std::string& rule) {
+  return rule == "stuck" || rule == "read-absent" || rule == "pool-read";
+}
+
 }  // namespace
 
 TEST_CASE("on one engine the checker agrees with an exhaustive search of timings") {
@@ -253,7 +259,7 @@ TEST_CASE("with several engines nothing the checker allows goes wrong in any tim
     refused += opinion.yes && !found.empty();
     INFO(words(c, seed, found, opinion));
     if (found.empty()) REQUIRE(opinion.yes);
-    if (opinion.yes && !found.empty()) REQUIRE((found[0].rule == "stuck" || found[0].rule == "read-absent"));
+    if (opinion.yes && !found.empty()) REQUIRE(may_be_cautious(found[0].rule));
   }
   CHECK(yes > 2000);
   CHECK(refused < 1000);

@@ -309,6 +309,13 @@ TEST_CASE("a pool op reads a valid pool copy") {
   CHECK(rules(broken(g, tiny_plan(g, {}))) == one("pool-read"));
 }
 
+TEST_CASE("a store that comes too late for a pool op is reported at the op alone") {
+  const Graph g = tiny_graph({"w weight 8"}, {"a reads=w memory=pool", "b reads=w memory=pool", "c"});
+  const auto found = broken(g, tiny_plan(g, {"store w after=b"}));
+  CHECK(rules(found) == one("pool-read"));
+  CHECK(found.front().step == OpId(0));
+}
+
 TEST_CASE("what a pool op writes is not in HBM, in any byte") {
   const Graph g = tiny_graph({"w weight 8"}, {"a reads=w", "b reads=w writes=w memory=pool", "c"});
   CHECK(broken(g, tiny_plan(g, {"store w", "detach w after=a"})).empty());

@@ -10,7 +10,7 @@
 namespace hyperoffload {
 namespace {
 
-const std::string kContract =
+const std::string kExample =
     R"({"format": "hyperoffload-trace", "version": 1, "name": "tiny", "meta": {"by": "hand"},
  "tensors": [{"name": "w0", "bytes": 1000, "kind": "weight"},
              {"name": "x1", "bytes": 5, "kind": "activation"}, {"name": "x2", "bytes": 7, "kind": "activation"}],
@@ -49,7 +49,7 @@ void check_same_op(const Op& a, const Op& b) {
 }
 
 TEST_CASE("A layer trace is read as written, with the format's defaults") {
-  const Graph g = parse(kContract);
+  const Graph g = parse(kExample);
   CHECK(g.name() == "tiny");
   CHECK(g.meta_json() == R"({"by": "hand"})");
   REQUIRE(g.tensors().size() == 3);
@@ -84,16 +84,16 @@ TEST_CASE("The keys of a trace may stand in any order, ops before tensors too") 
 }
 
 TEST_CASE("Sizes are exact up to 2^63-1") {
-  const Graph g = parse(replaced(kContract, "1000", "9223372036854775807"));
+  const Graph g = parse(replaced(kExample, "1000", "9223372036854775807"));
   CHECK(g.tensors()[0].bytes == Bytes::max());
-  CHECK(parse(replaced(kContract, "1000", "1e18")).tensors()[0].bytes.value == 1'000'000'000'000'000'000);
-  CHECK(parse(replaced(kContract, "1000", "0")).tensors()[0].bytes.value == 0);
+  CHECK(parse(replaced(kExample, "1000", "1e18")).tensors()[0].bytes.value == 1'000'000'000'000'000'000);
+  CHECK(parse(replaced(kExample, "1000", "0")).tensors()[0].bytes.value == 0);
 }
 
 TEST_CASE("A collective keeps its group, whatever its form") {
   const auto group = [](const std::string& json) {
     return parse(
-               replaced(kContract, "\"layer\": 0",
+               replaced(kExample, "\"layer\": 0",
                         "\"collective\": {\"kind\": \"all-reduce\", \"bytes\": 4, \"group\": " + json + "}"))
         .ops()[1]
         .collective->group;
@@ -191,7 +191,7 @@ TEST_CASE("A wrong trace is refused with the path inside the file") {
   };
   for (const Row& row : rows) {
     INFO(row.to);
-    const std::string text = replaced(kContract, row.from, row.to);
+    const std::string text = replaced(kExample, row.from, row.to);
     const std::string message = input_error([&] { parse(text); });
     INFO(message);
     CHECK(contains(message, row.message));
@@ -238,7 +238,7 @@ TEST_CASE("Writing and reading a trace gives the same trace, and the same bytes 
 }
 
 TEST_CASE("A trace has one tensor or op a line and leaves defaults out") {
-  const std::string text = graph_to_json(parse(kContract));
+  const std::string text = graph_to_json(parse(kExample));
   CHECK(contains(text, "\n  {\"name\": \"w0\", \"bytes\": 1000, \"kind\": \"weight\"},\n"));
   CHECK(contains(
       text, "\n  {\"name\": \"op0\", \"duration_us\": 10, \"reads\": [\"w0\"], \"writes\": [\"x1\"]},\n"));
@@ -246,9 +246,9 @@ TEST_CASE("A trace has one tensor or op a line and leaves defaults out") {
 }
 
 TEST_CASE("A packed trace is recognised by its content, and a damaged one is refused") {
-  const std::string packed = gzip(kContract);
-  CHECK(graph_to_json(parse(gunzip_if_needed(packed, "t"))) == graph_to_json(parse(kContract)));
-  CHECK(gunzip_if_needed(packed + gzip("x"), "t") == kContract + "x");
+  const std::string packed = gzip(kExample);
+  CHECK(graph_to_json(parse(gunzip_if_needed(packed, "t"))) == graph_to_json(parse(kExample)));
+  CHECK(gunzip_if_needed(packed + gzip("x"), "t") == kExample + "x");
   CHECK(contains(input_error([&] { gunzip_if_needed(packed.substr(0, packed.size() / 2), "t.gz"); }),
                  "t.gz: found a gzip file that ends too early"));
   CHECK(contains(input_error([&] { gunzip_if_needed(packed.substr(0, 5), "t.gz"); }), "ends too early"));

@@ -89,7 +89,7 @@ TEST_CASE("The peak equals the largest sum of live bytes, step by step, on rando
   }
 }
 
-TEST_CASE("The JSON form has the contract's fields, and the model's figures where the trace has them") {
+TEST_CASE("The JSON form has its documented fields, and the model's figures where the trace has them") {
   const std::string tensors = R"({"name": "w\"", "bytes": 100, "kind": "weight"})";
   const std::string ops =
       R"({"name": "a", "duration_us": 0.1}, {"name": "b", "duration_us": 0.2, "reads": ["w\""]})";

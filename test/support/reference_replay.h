@@ -1,6 +1,6 @@
 // A second replay of plans and of reactive swapping, without SimGrid: one NPU, private links.
 //
-// Written from the contract and docs/semantics.md alone and kept apart from sim/ and planner/ on
+// Written from docs/formats.md and docs/semantics.md alone and kept apart from sim/ and planner/ on
 // purpose: it shares only the model types and op_cost(). It favours being obviously right: after
 // every event it looks at everything again (what ended, detaches, deaths, inputs, ops, queues).
 // O(events x (ops + actions) x accesses of an op): meant for graphs of 5 to 200 ops.

@@ -51,6 +51,7 @@ struct Worker {
     std::istringstream in(text);
     std::size_t features = 0;
     in >> w.report.cases >> w.report.stuck >> w.report.failures >> w.smallest >> features;
+    in.ignore();  // the line's end
     for (; features-- > 0;) {
       int count = 0;
       std::string name;
@@ -58,7 +59,6 @@ struct Worker {
       std::getline(in >> std::ws, name);
       w.report.coverage[name] = count;
     }
-    in.ignore();
     w.report.smallest_failure.assign(std::istreambuf_iterator<char>(in), {});
     return w;
   }

@@ -31,6 +31,59 @@ TEST_CASE("a workload file says model, phase, sizes and types") {
   CHECK(spec.parallel.rank == 1);
 }
 
+TEST_CASE("every key of a training workload is read") {
+  const WorkloadSpec spec = parse(
+      "name: run\nmodel: m.json\nphase: train\nbatch: 8\nsequence: 4096\ndtype: bf16\ndetail: layer\nmtp: 1\n"
+      "parallel: {tp: 2, pp: 4, dp: 8, ep: 4, cp: 2, etp: 2, sp: true, virtual_stages: 2, rank: 5}\n"
+      "train: {optimizer: adamw, optimizer_on: host, recompute: selective, recompute_kernels: [act, "
+      "attention], zero: 2,\n"
+      "        microbatches: 4, schedule: gpipe, gradient_dtype: fp32, bucket: 25MB}\n"
+      "experts: {routing: random, seed: 3}\ncollectives: {bandwidth: 100GB/s, latency: 2us}\n");
+  CHECK(spec.name == "run");
+  CHECK(spec.detail == Detail::kLayer);
+  CHECK(spec.mtp == 1);
+  CHECK(spec.parallel.virtual_stages == 2);
+  CHECK(spec.parallel.sp);
+  CHECK(spec.parallel.etp == 2);
+  CHECK(spec.train.optimizer_on_host);
+  CHECK(spec.train.recompute == Recompute::kSelective);
+  CHECK(spec.train.recompute_kernels == std::vector<std::string>{"act", "attention"});
+  CHECK(spec.train.schedule == Schedule::kGPipe);
+  CHECK(spec.train.gradient_dtype == DataType::kFp32);
+  CHECK(spec.train.bucket_bytes == 25'000'000);
+  CHECK(spec.experts.routing == Routing::kRandom);
+  CHECK(spec.experts.seed == 3);
+  CHECK(spec.collectives->bandwidth.value == 100e9);
+}
+
+TEST_CASE("every key of an inference workload is read") {
+  const WorkloadSpec spec = parse(
+      "model: m.json\nphase: mixed\nbatch: 8\nsequence: 4096\ndtype: bf16\nweight_dtype: published\nsteps: "
+      "3\nkv_block: 64\n"
+      "prefill: {batch: 2, tokens: 512, cached: 1024}\nsparse: {top_k: 2048, reuse: 0.75, seed: 9}\n");
+  CHECK(spec.published_weights);
+  CHECK(spec.steps == 3);
+  CHECK(spec.kv_block == 64);
+  CHECK(spec.prefill->cached == 1024);
+  CHECK(spec.sparse.top_k == 2048);
+  CHECK(spec.sparse.reuse == 0.75);
+}
+
+TEST_CASE("keys that need another key, or are not what they should be, are refused with their line") {
+  const std::string train = "model: m.json\nphase: train\nbatch: 8\nsequence: 64\ndtype: bf16\n";
+  CHECK(contains(input_error([&] { parse(train + "train: {recompute: full, recompute_kernels: [act]}\n"); }),
+                 "w.yaml:6"));
+  CHECK(contains(input_error([&] { parse(train + "train: {recompute: layers}\n"); }), "recompute_layers"));
+  CHECK(contains(input_error([&] { parse(train + "train: {zero: 4}\n"); }), "train.zero"));
+  CHECK(contains(
+      input_error([&] { parse(train + "train: {recompute: selective, recompute_kernels: [softmax]}\n"); }),
+      "softmax"));
+  CHECK(contains(input_error([&] { parse(train + "train: {bucket: 25}\n"); }), "bucket"));
+  CHECK(contains(input_error([&] { parse(train + "collectives: {bandwidth: 0GB/s}\n"); }),
+                 "bandwidth above 0"));
+  CHECK(contains(input_error([&] { parse(train + "parallel: {tp: 0}\n"); }), "parallel.tp"));
+}
+
 TEST_CASE("unknown keys, phases and types are refused with their line") {
   CHECK(contains(input_error([] { parse(kSmallest + "batches: 1\n"); }), "w.yaml:6"));
   CHECK(contains(

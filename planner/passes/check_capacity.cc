@@ -1,0 +1,79 @@
+#include "planner/passes/check_capacity.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sim/model/error.h"
+
+namespace hyperoffload {
+namespace {
+
+std::string step_name(const FlatGraph& graph, int position) {
+  return position == 0
+             ? "the iteration's start"
+             : fmt::format("step {} (op \"{}\")", position - 1, graph.graph->ops()[position - 1].name);
+}
+
+std::string largest(const FlatGraph& graph, std::vector<std::int32_t> tensors) {
+  constexpr std::size_t kNamed = 3;
+  std::sort(tensors.begin(), tensors.end(), [&](int a, int b) {
+    const auto& names = graph.graph->tensors();
+    return graph.bytes[a] != graph.bytes[b] ? graph.bytes[a] > graph.bytes[b] : names[a].name < names[b].name;
+  });
+  std::string words;
+  for (std::size_t i = 0; i < std::min(kNamed, tensors.size()); ++i)
+    words += fmt::format("{}\"{}\" {} B", i ? ", " : "", graph.graph->tensors()[tensors[i]].name,
+                         graph.bytes[tensors[i]]);
+  return words.empty() ? "workspace only" : words;
+}
+
+// What must be in HBM there.
+std::vector<std::int32_t> needed_at(const FlatGraph& graph, int position) {
+  if (position == 0) return graph.inputs;
+  std::vector<std::int32_t> tensors;
+  for (const FlatAccess& access : graph.accesses(position - 1)) tensors.push_back(access.tensor);
+  return tensors;
+}
+
+}  // namespace
+
+void check_capacity(const FlatGraph& graph, const Liveness& liveness) {
+  const auto fullest = std::max_element(liveness.pool_resident.begin(), liveness.pool_resident.end());
+  if (*fullest > graph.machine.pool) {
+    const int position = static_cast<int>(fullest - liveness.pool_resident.begin());
+    std::vector<std::int32_t> there;
+    for (int t = 0; t < graph.tensors; ++t)
+      if (liveness.pool_touched[t] || graph.bound_to_pool[t]) there.push_back(t);
+    throw InfeasibleError(
+        fmt::format("{} needs {} B of the pool, {} B more than the {} B this NPU has of it; largest: {}",
+                    step_name(graph, position), *fullest, *fullest - graph.machine.pool, graph.machine.pool,
+                    largest(graph, there)));
+  }
+  const auto worst = std::max_element(liveness.working_set.begin(), liveness.working_set.end());
+  if (*worst <= graph.machine.hbm) return;
+  const int position = static_cast<int>(worst - liveness.working_set.begin());
+  throw InfeasibleError(fmt::format("{} needs {} B of HBM at once, {} B more than its {} B; largest: {}",
+                                    step_name(graph, position), *worst, *worst - graph.machine.hbm,
+                                    graph.machine.hbm, largest(graph, needed_at(graph, position))));
+}
+
+void throw_infeasible(const FlatGraph& graph, const Liveness& liveness, int position, bool pool) {
+  const int p = position % liveness.positions;
+  std::vector<std::int32_t> alive;
+  for (int t = 0; t < graph.tensors; ++t) {
+    const auto accesses = graph.graph->accesses(TensorId(t));
+    if (graph.persistent[t] ||
+        (!accesses.empty() && accesses.front().op.value < p && accesses.back().op.value + 1 >= p))
+      alive.push_back(t);
+  }
+  const std::int64_t over = liveness.resident[p] - graph.machine.hbm;
+  throw InfeasibleError(
+      fmt::format("{}: HBM ({} B) would have to give up {} B more and {}; largest: {}", step_name(graph, p),
+                  graph.machine.hbm, std::max<std::int64_t>(over, 0),
+                  pool ? fmt::format("the pool ({} B for this NPU) has no room for them", graph.machine.pool)
+                       : "nothing that may leave is left in every timing of the overlapping engines",
+                  largest(graph, alive)));
+}
+
+}  // namespace hyperoffload

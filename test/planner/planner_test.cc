@@ -1,0 +1,190 @@
+#include "planner/planner.h"
+
+#include "planner/analysis/liveness.h"
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+namespace {
+
+PlanOutcome planned(const Graph& g, const Hardware& h, int iterations = 1) {
+  PlanOutcome outcome = make_plan(g, h, {iterations, 1, false});
+  const auto broken = check_plan(g, outcome.plan, {h.hbm_usable(), h.pool_capacity}, iterations);
+  INFO((broken.empty() ? "" : broken.front().message));
+  CHECK(broken.empty());
+  CHECK(outcome.plan.prediction->hbm_peak <= h.hbm_usable());
+  return outcome;
+}
+
+double stall(const PlanOutcome& outcome) {
+  return outcome.plan.prediction->iteration.value - outcome.plan.prediction->ideal.value;
+}
+
+std::string infeasible(const Graph& g, const Hardware& h, int iterations = 1) {
+  try {
+    make_plan(g, h, {iterations, 1, false});
+  } catch (const InfeasibleError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// A row of weights of 10 B, each read by one op of 10 s.
+Graph weights(int count, double seconds = 10) {
+  Toy t;
+  for (int i = 0; i < count; ++i) t.op(seconds, {t.weight("w" + std::to_string(i), 10)});
+  return t.build();
+}
+
+// x_i of 10 B, born by forward op i, read again by backward op i, last in first out.
+Graph u_shape(int depth, double seconds) {
+  Toy t;
+  std::vector<TensorId> x;
+  for (int i = 0; i < depth; ++i) {
+    x.push_back(t.activation("x" + std::to_string(i), 10));
+    t.op(seconds, {}, {x.back()});
+  }
+  for (int i = depth; i-- > 0;) t.op(seconds, {x[i]});
+  return t.build();
+}
+
+}  // namespace
+
+TEST_CASE("planner: where everything fits nothing moves") {
+  const Graph g = weights(4);
+  for (int iterations : {1, 5}) {
+    const PlanOutcome outcome = planned(g, machine(40), iterations);
+    CHECK(outcome.plan.actions.empty());
+    CHECK(outcome.plan.initial_pool.empty());
+    CHECK(stall(outcome) == 0);
+  }
+}
+
+TEST_CASE("planner: one weight too many is loaded late, and leaves HBM to whom it belongs") {
+  // Two weights of 10 B, HBM for one. w0 starts in HBM, has no pool copy, and must be stored before it
+  // goes; w1 starts in the pool. Better the other way round? No: op0 would wait for w0. The store of w0
+  // (2 s at 5 B/s) hides behind op0; w1 is loaded when w0 is gone: 10/5 = 2 s exposed, whatever is done.
+  const Graph g = weights(2);
+  const PlanOutcome outcome = planned(g, machine(10, 5, 5));
+  CHECK(stall(outcome) == Approx(2));
+  REQUIRE(outcome.plan.initial_pool.size() == 1);
+  CHECK(outcome.plan.initial_pool[0] == TensorId(1));
+  REQUIRE(outcome.plan.actions.size() == 3);
+  CHECK(outcome.plan.actions[0].kind == ActionKind::kStore);
+  CHECK(outcome.plan.actions[1].kind == ActionKind::kDetach);
+  CHECK(outcome.plan.actions[2].kind == ActionKind::kPrefetch);
+  CHECK(outcome.plan.actions[2].after_op == OpId(0));
+  CHECK(outcome.plan.actions[2].before_op == OpId(1));
+}
+
+TEST_CASE("planner: a prefetch goes as late as still hides, with a margin") {
+  // HBM for 3 of 4 weights: w3 comes while op1 or op2 runs; 10 B at 2 B/s take 5 of 10 s. The latest op
+  // behind which that still hides is op1 (ends at 20; op3 starts at 30).
+  const Graph g = weights(4);
+  const PlanOutcome outcome = planned(g, machine(30, 2, 2));
+  CHECK(stall(outcome) == 0);
+  for (const Action& action : outcome.plan.actions)
+    if (action.kind == ActionKind::kPrefetch) {
+      CHECK(action.tensor == TensorId(3));
+      CHECK(action.after_op == OpId(1));
+    }
+}
+
+TEST_CASE("planner: streamed weights stall nothing while the link keeps up, else exactly what it lacks") {
+  // 8 weights of 10 B, HBM for 3, many iterations: at least 5 x 10 B pass per iteration of 8 x 10 s.
+  const Graph g = weights(8);
+  CHECK(stall(planned(g, machine(30, 1.0, 1.0), 4)) == Approx(0).margin(1e-9));
+  // At 0.5 B/s those 50 B must arrive between the starts of op0 and op7, and op7 takes 10 s more.
+  const PlanOutcome slow = planned(g, machine(30, 0.5, 0.5), 4);
+  const double least = 50 / 0.5 + 10 - 80;
+  CHECK(slow.plan.bound->stall.value == Approx(least));
+  CHECK(stall(slow) >= least * (1 - 1e-9));
+  // What is used and what comes need room together: two weights more than the link must carry at least.
+  CHECK(stall(slow) <= least + 2 * 10 / 0.5);
+}
+
+TEST_CASE("planner: a U-shape stalls nothing if and only if both links keep up") {
+  // 10 tensors of 10 B, HBM for 5; the 5 oldest must be out before the turn and back after it.
+  const Graph g = u_shape(10, 10);
+  CHECK(stall(planned(g, machine(60, 1.1, 1.1))) == Approx(0).margin(1e-9));
+  const PlanOutcome slow = planned(g, machine(50, 0.2, 0.2));
+  CHECK(slow.plan.bound->stall.value > 0);
+  CHECK(stall(slow) >= slow.plan.bound->stall.value * (1 - 1e-9));
+}
+
+TEST_CASE("planner: the next iteration's first weights are on their way in this one") {
+  const Graph g = weights(6);
+  const PlanOutcome outcome = planned(g, machine(30, 1.2, 1.2), 10);
+  CHECK(stall(outcome) == Approx(0).margin(1e-9));
+  CHECK(outcome.plan.prediction->total.value == Approx(10 * 60).epsilon(0.05));
+}
+
+TEST_CASE("planner: a tensor updated in every iteration is stored in every iteration") {
+  Toy t;
+  const TensorId kv = t.tensor("kv", 10, TensorKind::kKv), x = t.activation("x", 10);
+  t.op(10, {kv}, {kv});
+  t.op(10, {});
+  t.op(10, {}, {x});
+  t.op(10, {x});
+  t.op(30, {});
+  const Graph g = t.build();
+  const PlanOutcome outcome = planned(g, machine(10), 3);
+  CHECK(stall(outcome) == Approx(0).margin(1e-9));
+  int stores = 0;
+  for (const Action& action : outcome.plan.actions)
+    stores += action.kind == ActionKind::kStore && action.scope == IterationScope::kEvery;
+  CHECK(stores == 1);
+}
+
+TEST_CASE("planner: an op in the pool gets its tensors there, and HBM gets them back") {
+  Toy t;
+  const TensorId w = t.weight("w", 8), dw = t.tensor("dw", 8, TensorKind::kGradient),
+                 m = t.tensor("m", 16, TensorKind::kOptimizer);
+  t.op(10, {w});
+  t.op(10, {w}, {dw});
+  t.op(10, {w, dw, m}, {w, m}, "host");
+  t.last().memory = Tier::kPool;
+  const Graph g = t.build();
+  for (int iterations : {1, 3}) planned(g, machine(64), iterations);
+}
+
+TEST_CASE("planner: what can't be done names step, tier, bytes short and the largest") {
+  Toy t;
+  const TensorId big = t.weight("big", 70), small = t.weight("small", 20);
+  t.op(1, {big});
+  t.op(1, {big, small});
+  t.last().workspace = Bytes(30);
+  const Graph g = t.build();
+  const std::string message = infeasible(g, machine(100));
+  CHECK(message.find("op1") != std::string::npos);
+  CHECK(message.find("HBM") != std::string::npos);
+  CHECK(message.find("20 B more") != std::string::npos);  // 70 + 20 + 30 - 100
+  CHECK(message.find("\"big\" 70 B, \"small\" 20 B") != std::string::npos);
+
+  Hardware h = machine(15);
+  h.pool_capacity = Bytes(5);
+  const std::string pool = infeasible(weights(3), h);
+  CHECK(pool.find("pool") != std::string::npos);
+}
+
+TEST_CASE("planner: every action is explained") {
+  const Graph g = weights(4);
+  PlanOutcome outcome = make_plan(g, machine(30, 2, 2), {1, 1, true});
+  const std::string text = explain_plan(g, machine(30, 2, 2), outcome.plan, 1);
+  CHECK(text.find("everything resident needs 40 B") != std::string::npos);
+  CHECK(text.find("prefetch w3 (10 B) behind op1 for op3: takes 5 s, hidden") != std::string::npos);
+  CHECK(outcome.log.lines.size() >= outcome.plan.actions.size());
+}
+
+TEST_CASE("planner: NPUs behind one port plan with their share, and say that it is an estimate") {
+  Hardware h = machine(30, 4, 4);
+  h.npu_count = 2;
+  h.pool_read_port = BytesPerSecond(4);
+  const PlanOutcome outcome = make_plan(weights(4), h, {1, 1, false});
+  CHECK(outcome.estimate);
+  CHECK_FALSE(make_plan(weights(4), machine(30, 4, 4), {1, 1, false}).estimate);
+}
