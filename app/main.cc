@@ -65,15 +65,23 @@ struct TraceOptions {
 
 void add_import(CLI::App& trace, ImportCommand& command, Command& chosen) {
   auto* import = trace.add_subcommand("import", "a real tool's trace -> layer trace");
-  import->add_option("--format", command.format, "what the files are; the formats are listed below")->required();
+  import->add_option("--format", command.format, "what the files are; the formats are listed below")
+      ->required();
   import->add_option("FILE", command.files, "the files of the trace, each may be gzipped")->required();
-  import->add_option("-o,--output", command.output, "layer trace to write; gzipped if it ends in .gz; - is standard output")->required();
+  import
+      ->add_option("-o,--output", command.output,
+                   "layer trace to write; gzipped if it ends in .gz; - is standard output")
+      ->required();
   for (const ImportOption& option : import_options())
     import->add_option("--" + option.name, command.options.*option.value, option.help);
   import->footer("Formats:\n" + import_format_help() +
-                 "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt cudnn128Workspace.txt -o bert.json");
-  import->callback([&] { chosen = [&] { return trace_import_command(command); }; });
-}
+                 "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt "
+                 "cudnn128Workspace.txt -o bert.json");
+  import->callback([&] { chosen = [&] { return trace_import_command(command);
+};
+}  // namespace
+);
+}  // namespace hyperoffload
 
 void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Command& chosen) {
   auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
@@ -139,12 +147,17 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
 }
 
 void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
-  auto* export_plan = app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
+  auto* export_plan =
+      app.add_subcommand("export", "a plan in another tool's words, or hyper-parallel's schedule as a plan");
   export_plan->add_option("PLAN", command.plan, "plan, or hyper-parallel's schedule (JSON)")->required();
   export_plan->add_option("--trace", command.trace, "the layer trace that the plan is for")->required();
-  export_plan->add_option("--format", command.format, "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")->required();
+  export_plan
+      ->add_option("--format", command.format,
+                   "hyper-parallel (its schedule), vllm (its offload settings), table (for a person), plan")
+      ->required();
   export_plan->add_option("-o,--output", command.output, "file to write (default: standard output)");
-  export_plan->footer("Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
+  export_plan->footer(
+      "Example: hyperoffload export plan.json --trace prefill.json --format hyper-parallel -o schedule.json");
   export_plan->callback([&] { chosen = [&] { return export_command(command); }; });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "sim/model/error.h"
 #include "sim/model/json_reader.h"
@@ -22,14 +23,24 @@ std::string plain_name(const std::string& path) {
   return name;
 }
 
+// Whether "mm#3" was made of an "mm".
+bool UniqueNames::was_made(const std::string& name) const {
+  const std::size_t mark = name.rfind('#');
+  std::uint64_t number = 0;
+  if (mark == std::string::npos || name[mark + 1] == '0') return false;
+  const auto [end, error] = std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
+  if (error != std::errc() || end != name.data() + name.size()) return false;
+  const auto base = seen_.find(name.substr(0, mark));
+  return base != seen_.end() && number >= 2 && number <= base->second;
+}
+
 std::string UniqueNames::take(const std::string& name) {
+  const bool made = was_made(name);
   const auto [place, fresh] = seen_.try_emplace(name, 1);
-  if (fresh) return name;
+  if (fresh && !made) return name;
   while (true) {
     std::string numbered = fmt::format("{}#{}", name, ++place->second);
-    if (seen_.find(numbered) != seen_.end()) continue;
-    seen_.emplace(numbered, 1);
-    return numbered;
+    if (seen_.find(numbered) == seen_.end()) return numbered;
   }
 }
 

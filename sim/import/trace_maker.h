@@ -19,12 +19,14 @@ namespace hyperoffload {
 // "1 event", "3 events"; `plural` only where it isn't an s.
 std::string count_of(std::size_t count, const std::string& thing, const std::string& plural = "");
 
+// Memory of the different names, however often each repeats.
 class UniqueNames {
  public:
   std::string take(const std::string& name);
 
  private:
-  std::unordered_map<std::string, int> seen_;  // name -> the last number it got
+  bool was_made(const std::string& name) const;
+  std::unordered_map<std::string, std::uint64_t> seen_;  // names as given -> the last number made of them
 };
 
 class TraceMaker {

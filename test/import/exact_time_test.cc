@@ -44,6 +44,10 @@ TEST_CASE("a repeated name gets a number that no other name has") {
   CHECK(names.take("mm") == "mm#3");
   CHECK(names.take("mm") == "mm#4");
   CHECK(names.take("mm#2") == "mm#2#2");
+  CHECK(names.take("mm#4") == "mm#4#2");  // made before
+  CHECK(names.take("mm#5") == "mm#5");
+  CHECK(names.take("mm") == "mm#6");
+  CHECK(names.take("mm#") == "mm#");
 }
 
 }  // namespace hyperoffload
