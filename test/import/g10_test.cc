@@ -67,7 +67,7 @@ TEST_CASE("a net of two operators expands into forward, loss, backward and updat
   CHECK(g.tensors()[1].kind == TensorKind::kInput);  // read, never written
 }
 
-TEST_CASE("--global says what a global tensor is") {
+TEST_CASE("What a global tensor is, --global says") {
   TemporaryFiles files;
   const std::vector<std::string> paths = {
       files.add("bert.txt", kNet), files.add("cudnn2.txt", rows({"1", "1", "1", "1", "1", "1", "1"}, "ms"))};
