@@ -41,6 +41,7 @@ int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ran
                      fmt::format("one for each of the machine's {} NPUs", hardware.npu_count));
   if (!options.plan.empty())
     throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
+  if (options.fold) throw InputError("--fold", "a trace of several ranks", "one trace that all NPUs replay");
   if (!options.timeline.empty())
     throw InputError("--timeline", "a trace of several ranks", "no timeline: it shows one trace");
   const Evaluation evaluation =
@@ -103,7 +104,7 @@ int simulate_command(const SimulateOptions& options) {
   std::vector<Graph> ranks = load_rank_graphs(options.trace);
   if (ranks.size() > 1) return simulate_ranks(options, ranks);
   const Inputs inputs{std::move(ranks.front()), load_machine(options)};
-  const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty()};
+  const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty(), options.fold};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
                                                      : evaluate(job, load_plan(options.plan, inputs.graph));
   const Result& result = evaluation.result;

@@ -31,6 +31,7 @@ struct CheckOptions : MachineOptions {
 
 struct SimulateOptions : MachineOptions {
   std::string plan, policy, output, timeline, bound = "window";
+  bool fold = false;
 };
 
 int run_command(const RunOptions& options);

@@ -11,6 +11,7 @@
 #include "sim/model/plan_order.h"
 #include "sim/policy/on_demand.h"
 #include "sim/policy/planned.h"
+#include "sim/replay/fold.h"
 #include "sim/replay/replay.h"
 #include "sim/report/metrics.h"
 
@@ -22,7 +23,7 @@ RunRecord ideal_run(const Job& job, int iterations, bool full) {
   options.iterations = iterations;
   options.full_record = full;
   options.everything_in_place = true;
-  return replay(
+  return (job.fold ? replay_folded : replay)(
       job.graph, job.hardware, [] { return std::make_unique<Policy>(); }, options);
 }
 
@@ -33,7 +34,7 @@ RunRecord ideal_iteration(const Job& job) {
   const auto& ops = job.graph.ops();
   if (std::none_of(ops.begin(), ops.end(), [&](const Op& op) { return over_fabric(op, one); }))
     one.npu_count = 1;
-  return ideal_run({job.graph, one}, 1, false);
+  return ideal_run({job.graph, one, 1, false, job.fold}, 1, false);
 }
 
 Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
@@ -69,7 +70,7 @@ RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
   ReplayOptions options;
   options.iterations = job.iterations;
   options.full_record = job.keep_record;
-  return replay(job.graph, job.hardware, factory, options);
+  return (job.fold ? replay_folded : replay)(job.graph, job.hardware, factory, options);
 }
 
 Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan& plan) {

@@ -21,6 +21,7 @@ struct Job {
   const Hardware& hardware;  // HBM capacity as this job has it
   int iterations = 1;
   bool keep_record = false;  // for a timeline: all iterations
+  bool fold = false;         // one NPU stands for all; InfeasibleError where that is not exact
 };
 
 struct Evaluation {

@@ -140,6 +140,8 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->add_option("--timeline", options.timeline,
                        "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
   simulate->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  simulate->add_flag("--fold", options.fold,
+                     "one NPU stands for all that take part; refused where that would not be exact");
   simulate->footer(
       "Example: hyperoffload simulate prefill.json --hardware configs/hardware/toy.yaml --policy "
       "on_demand:evict=oldest -o result.json");

@@ -1,5 +1,5 @@
 // How fast the replay is: N dies, each replaying a trace of M ops that all wait for pool traffic.
-// Usage: bench_replay HARDWARE.yaml DIES OPS alike|uneven
+// Usage: bench_replay HARDWARE.yaml DIES OPS alike|uneven|folded
 // Prints one line: dies, mode, ops, ops/s of wall time and of CPU time, seconds of both, peak memory of the
 // simulating process, simulated time.
 //
@@ -7,7 +7,7 @@
 // bytes through HBM (bound by HBM, so that copies and kernels share it): a timer, an HBM flow and a pool
 // flow an op. On CloudMatrix384 the weights ask for 1.6 times what a full node's sockets give.
 // alike: all dies replay one trace and stay in step, so that many events share an instant; uneven: 16 traces
-// with op times of their own, hardly two events at once.
+// with op times of their own, hardly two events at once. folded: alike, with one die for all.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -19,6 +19,7 @@
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
 #include "sim/policy/planned.h"
+#include "sim/replay/fold.h"
 #include "sim/replay/replay.h"
 
 using namespace hyperoffload;
@@ -72,28 +73,33 @@ double cpu_seconds(const rusage& usage) {
 
 int main(int argc, char** argv) {
   const std::string mode = argc > 4 ? argv[4] : "";
-  if (mode != "alike" && mode != "uneven") {
-    std::fprintf(stderr, "usage: bench_replay HARDWARE.yaml DIES OPS alike|uneven\n");
+  if (mode != "alike" && mode != "uneven" && mode != "folded") {
+    std::fprintf(stderr, "usage: bench_replay HARDWARE.yaml DIES OPS alike|uneven|folded\n");
     return 2;
   }
   Hardware hardware = load_hardware(argv[1]);
   hardware.npu_count = std::atoi(argv[2]);
   std::vector<Graph> traces;
-  for (int v = 0; v < (mode == "alike" ? 1 : kTraces); ++v) traces.push_back(weight_stream(std::atoi(argv[3]), v + (mode == "uneven")));
+  for (int v = 0; v < (mode == "uneven" ? kTraces : 1); ++v)
+    traces.push_back(weight_stream(std::atoi(argv[3]), mode == "uneven" ? v + 1 : 0));
   std::vector<const Graph*> ranks;
-  for (int n = 0; n < hardware.npu_count; ++n) ranks.push_back(&traces[static_cast<std::size_t>(n) % traces.size()]);
+  for (int n = 0; n < hardware.npu_count; ++n)
+    ranks.push_back(&traces[static_cast<std::size_t>(n) % traces.size()]);
   const Plan plan = prefetch_and_detach(traces[0]);
+  const auto policy = [&](int n) {
+    return std::make_unique<PlannedPolicy>(*ranks[static_cast<std::size_t>(n)], plan);
+  };
   const auto start = std::chrono::steady_clock::now();
-  const RunRecord record =
-      mode == "alike"
-          ? replay(traces[0], hardware, [&] { return std::make_unique<PlannedPolicy>(traces[0], plan); }, {})
-          : replay_ranks(ranks, hardware,
-                         [&](int n) { return std::make_unique<PlannedPolicy>(*ranks[static_cast<std::size_t>(n)], plan); }, {});
+  RunRecord record;
+  if (mode == "uneven")
+    record = replay_ranks(ranks, hardware, policy, {});
+  else
+    record = (mode == "folded" ? replay_folded : replay)(traces[0], hardware, [&] { return policy(0); }, {});
   const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage child{};
   getrusage(RUSAGE_CHILDREN, &child);
   const double cpu = cpu_seconds(child);
-  const double ops = static_cast<double>(traces[0].ops().size()) * static_cast<double>(record.npus.size());
+  const double ops = static_cast<double>(traces[0].ops().size()) * hardware.npu_count;
   std::printf("%6d %-7s %9.0f %10.0f %10.0f %8.2f %8.2f %8.1f %11.6f\n", hardware.npu_count, mode.c_str(), ops, ops / wall,
               ops / cpu, wall, cpu, static_cast<double>(child.ru_maxrss) / 1024,
               record.npus[0].iteration_end.back().value);

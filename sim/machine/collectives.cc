@@ -58,7 +58,9 @@ void start_flow(EventEngine& engine, Flow& flow, const End& from, const End& to,
   });
 }
 
-bool reaches_beyond(const Group& group, int world) {
+bool reaches_beyond(const Group& group, const Hardware& hardware) {
+  const int world = hardware.npu_count;
+  if (hardware.stands_for > 1) return true;
   if (!group.ranks.empty()) return *std::max_element(group.ranks.begin(), group.ranks.end()) >= world;
   const std::int64_t set = std::int64_t{group.size} * group.stride;
   return group.size > 0 && world % set != 0;
@@ -87,7 +89,7 @@ Collectives::Place Collectives::place_of(int npu, const Op& op) {
   if (known != places_.end()) return known->second;
   Place place;
   place.group = &op.collective->members;
-  std::vector<int> ranks = members_of(*place.group, npu, hardware_.npu_count);
+  std::vector<int> ranks = members_of(*place.group, npu, ranks_of(hardware_));
   const auto at = std::find(ranks.begin(), ranks.end(), npu);
   place.index = static_cast<int>(at - ranks.begin());
   const bool present =
@@ -197,7 +199,7 @@ void Collectives::start(Meeting& meeting) {
 
 // A rank that stands for its whole group, or one side of a message.
 void Collectives::start_alone(Meeting& meeting, int npu, const Op& op) {
-  const std::vector<int> ranks = members_of(op.collective->members, npu, hardware_.npu_count);
+  const std::vector<int> ranks = members_of(op.collective->members, npu, ranks_of(hardware_));
   const int size = static_cast<int>(ranks.size());
   const auto at = static_cast<int>(std::find(ranks.begin(), ranks.end(), npu) - ranks.begin());
   const CollectiveAlgorithm algorithm = algorithm_of(hardware_, op.collective->kind);

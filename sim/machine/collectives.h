@@ -25,8 +25,8 @@ namespace hyperoffload {
 void start_flow(EventEngine& engine, Flow& flow, const End& from, const End& to, double bytes, double cap,
                 double weight, Completion& over);
 
-// Whether some rank below `world` has members that aren't.
-bool reaches_beyond(const Group& group, int world);
+// Whether some rank that takes part has members that don't.
+bool reaches_beyond(const Group& group, const Hardware& hardware);
 
 class Collectives {
  public:

@@ -48,7 +48,7 @@ LinkUse link_use(const Hardware& hardware, const std::vector<RankWork>& works, b
       if (!over_fabric(op, hardware)) continue;
       use.peers_near = true;
       use.peers_without_hbm |= op.hbm_bytes.has_value();
-      use.self |= reaches_beyond(op.collective->members, hardware.npu_count);
+      use.self |= reaches_beyond(op.collective->members, hardware);
     }
   }
   if (!use.peers_near) return use;

@@ -28,15 +28,12 @@ std::vector<Bin> pool_bins(const Hardware& h, bool fold) {
   if (!h.nodes) return {{0, 1, 0, h.pool_capacity}};
   const Nodes& nodes = *h.nodes;
   const int reach = sockets_in_reach(h);
-  const auto capacity = [&](int sockets) {
-    return h.socket_capacity ? Bytes(h.socket_capacity->value * sockets) : Bytes::max();
-  };
   const bool stripe = fold && h.placement.spread == Spread::kStripe;
   if (stripe && over_all_nodes(h) && !nodes.first_level && !nodes.second_level)
-    return {{nodes.count == 1 ? 0 : -1, reach, 0, capacity(reach)}};
+    return {{nodes.count == 1 ? 0 : -1, reach, 0, sockets_hold(h, reach)}};
   std::vector<Bin> bins;
   const int step = stripe ? nodes.sockets : 1;
-  for (int s = 0; s < reach; s += step) bins.push_back({s / nodes.sockets, step, s, capacity(step)});
+  for (int s = 0; s < reach; s += step) bins.push_back({s / nodes.sockets, step, s, sockets_hold(h, step)});
   return bins;
 }
 

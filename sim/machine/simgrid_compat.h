@@ -19,7 +19,9 @@ template <class Callback>
 void on_flow_over(Callback callback) {
   s4u::Comm::on_completion_cb([callback](const s4u::Comm& comm) { callback(comm); });
 }
-inline s4u::NetZone* root_star() { return s4u::Engine::get_instance()->set_rootnetzone_star("supernode"); }
+inline s4u::NetZone* root_star() {
+  return s4u::Engine::get_instance()->get_netzone_root()->add_netzone_star("supernode");
+}
 inline s4u::NetZone* child_full(s4u::NetZone* parent, const std::string& name) {
   return parent->add_netzone_full(name);
 }
@@ -30,8 +32,9 @@ inline s4u::Link* link(s4u::NetZone* zone, const std::string& name, double bandw
 // Links from a host of a star to its centre, and back.
 inline void star_route(s4u::NetZone* zone, const s4u::Host* host, const std::vector<s4u::LinkInRoute>& up,
                        const std::vector<s4u::LinkInRoute>& down) {
-  zone->add_route(host, nullptr, up, false);
-  zone->add_route(nullptr, host, down, false);
+  simgrid::kernel::routing::NetPoint* const centre = nullptr;
+  zone->add_route(host->get_netpoint(), centre, up, false);
+  zone->add_route(centre, host->get_netpoint(), down, false);
 }
 inline void route(s4u::NetZone* zone, const s4u::Host* from, const s4u::Host* to,
                   const std::vector<s4u::LinkInRoute>& links) {

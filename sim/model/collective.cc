@@ -185,7 +185,7 @@ Seconds collective_alone(const Collective& collective, const Hardware& hardware,
   const auto kind = collective_kind(collective.kind);
   if (!kind)
     throw InputError("collective", in_quotes(collective.kind), one_of(collective.kind, collective_kinds()));
-  const std::vector<int> members = members_of(collective.members, rank, hardware.npu_count);
+  const std::vector<int> members = members_of(collective.members, rank, ranks_of(hardware));
   const CollectiveFlows flows = collective_flows(*kind, algorithm_of(hardware, collective.kind),
                                                  collective.bytes, static_cast<int>(members.size()));
   PortLoads loads(hardware);

@@ -74,7 +74,7 @@ class GraphReader {
   static Graph read_rank(const Ranks& ranks, std::size_t index, const std::string& source) {
     GraphReader reader(fmt::format("{}: ranks[{}]", source, index));
     reader.format_seen_ = reader.version_seen_ = true;
-    reader.spec_.name = ranks.texts.size() > 1 ? fmt::format("{}[{}]", ranks.name, index) : ranks.name;
+    reader.spec_.name = ranks.name;
     reader.spec_.meta_json = ranks.meta_json;
     reader.read(ranks.texts[index]);
     return build_graph(reader.take());

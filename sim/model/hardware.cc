@@ -91,6 +91,12 @@ int sockets_in_reach(const Hardware& hardware) {
   return hardware.nodes->sockets * (all ? hardware.nodes->count : nodes_in_use(hardware));
 }
 
+Bytes sockets_hold(const Hardware& hardware, int sockets) {
+  const std::int64_t most = Bytes::max().value;
+  if (!hardware.socket_capacity || hardware.socket_capacity->value > most / sockets) return Bytes(most);
+  return Bytes(hardware.socket_capacity->value * sockets);
+}
+
 LinkDirection pool_path(const Hardware& hardware, bool read, bool far) {
   if (far && hardware.link_far) return read ? hardware.link_far->read : hardware.link_far->write;
   return read ? hardware.link_read : hardware.link_write;
@@ -110,7 +116,7 @@ Bytes fair_pool(const Hardware& hardware) {
   const int npus = npus_in_node(hardware, 0);
   const Bytes of_node =
       local ? Bytes(hardware.socket_capacity->value / std::min(npus, npus_of_socket(hardware)))
-            : Bytes(Bytes(hardware.socket_capacity->value * hardware.nodes->sockets).value / npus);
+            : Bytes(sockets_hold(hardware, hardware.nodes->sockets).value / npus);
   return std::min(of_node, fair);
 }
 

@@ -84,6 +84,7 @@ struct Hardware {
   std::string name;
 
   int npu_count = 1;             // NPUs that take part; each replays the trace
+  int stands_for = 1;            // so many NPUs each of them stands for (sim/replay/fold.h); no YAML key
   FlopsPerSecond compute;        // of one NPU
   Bytes hbm_capacity;            // of one NPU, as declared
   Bytes hbm_reserved;            // of it, kept for runtime and communication buffers; default 0
@@ -117,6 +118,8 @@ struct Hardware {
   Bytes hbm_usable() const { return hbm_capacity - hbm_reserved; }
 };
 
+// All ranks, those that others stand for included.
+inline int ranks_of(const Hardware& hardware) { return hardware.npu_count * hardware.stands_for; }
 // Where things are: NPUs and sockets are numbered through the nodes.
 int node_of(const Hardware& hardware, int npu);
 int nodes_in_use(const Hardware& hardware);            // with at least one NPU that takes part
@@ -125,6 +128,8 @@ int first_socket(const Hardware& hardware, int node);
 int local_socket(const Hardware& hardware, int npu);
 // How many sockets the pool's placement reaches: of the nodes in use, or of all.
 int sockets_in_reach(const Hardware& hardware);
+// DRAM of so many sockets, saturated at 2^63-1; none declared: that.
+Bytes sockets_hold(const Hardware& hardware, int sockets);
 
 // The path of one transfer between an NPU and a socket of its own node, or of another.
 LinkDirection pool_path(const Hardware& hardware, bool read, bool far);

@@ -205,8 +205,7 @@ void settle_pool_capacity(const YamlMap& pool, Hardware& hardware) {
     return;
   }
   if (!hardware.socket_capacity) return;
-  Bytes sum;
-  for (int s = 0; s < sockets_in_reach(hardware); ++s) sum += *hardware.socket_capacity;
+  const Bytes sum = sockets_hold(hardware, sockets_in_reach(hardware));
   hardware.pool_capacity = pool.find("capacity") ? std::min(hardware.pool_capacity, sum) : sum;
 }
 

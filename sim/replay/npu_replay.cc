@@ -188,7 +188,7 @@ bool NpuReplay::try_start(EngineId engine) {
   }
   if (head.resident.value < 0) head.resident = view_.now;
   if (!room_is_there(op)) {
-    if (op.memory == Tier::kPool) waits_for_pool_ = true;
+    if (op.memory == Tier::kPool) waits_for_pool_ = ever_waited_for_pool_ = true;
     policy_->op_blocked(id);
     return false;
   }
@@ -364,7 +364,7 @@ bool NpuReplay::start_transfer(Direction direction) {
     pool_pieces_.clear();
     memory_.unallocated(move->tensor, move->from, move->to, pool_pieces_);
     if (!memory_.pool().fits(pool_pieces_)) {
-      waits_for_pool_ = true;
+      waits_for_pool_ = ever_waited_for_pool_ = true;
       return false;
     }
   }

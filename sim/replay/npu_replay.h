@@ -25,6 +25,7 @@ class NpuReplay {
 
   bool finished() const { return finished_; }
   bool waits_for_pool() const { return waits_for_pool_; }
+  bool ever_waited_for_pool() const { return ever_waited_for_pool_; }
   bool take_dirty() { return std::exchange(dirty_, false); }
   void make_dirty() { dirty_ = true; }
   std::string waiting_for() const;  // one sentence, for a run that is stuck
@@ -100,7 +101,8 @@ class NpuReplay {
   std::vector<std::int64_t> last_transfer_;  // per tensor: absolute index of its last transfer
   std::vector<TensorId> inputs_;
   std::size_t ops_left_ = 0;  // of this iteration
-  bool finished_ = false, dirty_ = true, waits_for_pool_ = false;
+  bool finished_ = false, dirty_ = true, waits_for_pool_ = false,
+       ever_waited_for_pool_ = false;
   Seconds queued_[2] = {Seconds(-1), Seconds(-1)};
 
   NpuRecord record_;

@@ -84,7 +84,10 @@ class World {
     record.full = options_.full_record;
     record.pool_peak = pool_.peak();
     record.pool_requested_peak = pool_.requested_peak();
-    for (auto& npu : npus_) record.npus.push_back(npu->take_record());
+    for (auto& npu : npus_) {
+      record.waited_for_pool |= npu->ever_waited_for_pool();
+      record.npus.push_back(npu->take_record());
+    }
     return record;
   }
 
@@ -141,7 +144,7 @@ void get(const std::string& in, std::size_t& at, std::vector<T>& values) {
 std::string pack(const RunRecord& record) {
   std::string out;
   put(out, std::vector<std::int64_t>{record.iterations, record.full, record.pool_peak.value,
-                                     record.pool_requested_peak.value,
+                                     record.pool_requested_peak.value, record.waited_for_pool,
                                      static_cast<std::int64_t>(record.npus.size())});
   for (const NpuRecord& npu : record.npus) {
     put(out, npu.ops);
@@ -164,7 +167,8 @@ RunRecord unpack(const std::string& in) {
   record.full = head[1] != 0;
   record.pool_peak = Bytes(head[2]);
   record.pool_requested_peak = Bytes(head[3]);
-  record.npus.resize(static_cast<std::size_t>(head[4]));
+  record.waited_for_pool = head[4] != 0;
+  record.npus.resize(static_cast<std::size_t>(head[5]));
   for (NpuRecord& npu : record.npus) {
     std::vector<Bytes> peak;
     get(in, at, npu.ops);

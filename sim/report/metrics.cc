@@ -128,6 +128,7 @@ Result summarize(const RunOutcome& run) {
     result.hbm_peak = std::max(result.hbm_peak, result.npus[i].hbm_peak);
   }
   result.pool_peak = run.record->pool_peak;
+  result.stands_for = run.record->stands_for;
   result.pool_requested_peak = run.record->pool_requested_peak;
   result.throughput = throughput_of(run.graph_of(static_cast<std::size_t>(result.slowest)), run.hardware, result.figures().iteration);
   result.binding = binding_of(result.figures(), run.hardware);

@@ -114,6 +114,7 @@ struct Result {
   Bytes pool_requested_peak;         // the same before allocations are rounded up
   Bytes hbm_capacity, hbm_reserved;  // of one NPU, as declared; tensors may take the difference
   Bytes pool_capacity;
+  int stands_for = 1;  // so many NPUs each of `npus` stands for
   Throughput throughput;
   Binding binding;
   std::optional<Bound> bound;

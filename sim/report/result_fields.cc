@@ -126,6 +126,7 @@ Json without_figures(const Result& r) {
   for (const char* key : {"pool_to_hbm_bytes", "hbm_to_pool_bytes"}) out[key] = nullptr;
   out["bound"] = bound_fields(r.bound);
   for (const char* key : {"throughput", "links", "binding"}) out[key] = nullptr;
+  out["npus_represented"] = nullptr;
   out["npus"] = Json::array();
   return out;
 }
@@ -145,6 +146,7 @@ Json with_figures(const Result& r) {
   out["throughput"] = throughput_fields(r.throughput);
   out["links"] = links_of(f);
   out["binding"] = binding_fields(r.binding);
+  out["npus_represented"] = r.stands_for;
   Json& npus = out["npus"] = Json::array();
   for (const NpuFigures& npu : r.npus) npus.push_back(npu_fields(npu));
   return out;

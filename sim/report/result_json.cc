@@ -134,6 +134,7 @@ void read_figures(const Node& in, Result& r) {
   r.npus[static_cast<std::size_t>(r.slowest)] = std::move(top);
   r.hbm_peak = in.at("hbm_peak_bytes").bytes();
   r.pool_peak = in.at("pool_peak_bytes").bytes();
+  r.stands_for = static_cast<int>(in.at("npus_represented").integer());
   r.pool_requested_peak = in.at("pool_requested_peak_bytes").bytes();
   const Node t = in.at("throughput");
   r.throughput = {t.at("tokens_per_s").maybe_number(), t.at("samples_per_s").maybe_number(),

@@ -60,6 +60,8 @@ struct RunRecord {
   int iterations = 1;
   bool full = false;             // ops, transfers and memory of all iterations are kept
   std::vector<NpuRecord> npus;
+  int stands_for = 1;            // so many NPUs each of them stands for
+  bool waited_for_pool = false;  // a transfer or an op, for room there, at some time
   Bytes pool_peak;               // of the whole pool, before the last op's end; as allocated
   Bytes pool_requested_peak;     // the same before allocations are rounded up
 };

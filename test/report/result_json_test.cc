@@ -46,6 +46,7 @@ TEST_CASE("Every field of the result format is written with its value") {
   CHECK(j["hbm_peak_bytes"] == 4001);
   CHECK(j["hbm_capacity_bytes"] == 5000);
   CHECK(j["pool_peak_bytes"] == r.pool_peak.value);
+  CHECK(j["npus_represented"] == 16);
   CHECK(j["pool_requested_peak_bytes"] == r.pool_requested_peak.value);
   CHECK(j["pool_to_hbm_bytes"] == 1111);
   CHECK(j["hbm_to_pool_bytes"] == 2222);

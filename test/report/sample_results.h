@@ -48,6 +48,7 @@ inline Result sample_result() {
   r.npus[1].worst = {wait, room};
   r.hbm_peak = Bytes(4001);
   r.pool_peak = Bytes((std::int64_t{1} << 60) + 1);
+  r.stands_for = 16;
   r.pool_requested_peak = Bytes((std::int64_t{1} << 60) - 1);
   r.hbm_capacity = Bytes(5000);
   r.hbm_reserved = Bytes(10);
