@@ -264,7 +264,8 @@ class OperatorExpander {
   }
 
   [[noreturn]] void fail(const Operator& op, const std::string& found, const std::string& expected) const {
-    throw InputError(fmt::format("{}: operator {} ({})", source_, op.id, op.type), found, expected);
+    throw InputError(fmt::format("{}: operator {} ({})", source_, op.id, printable(op.type)), found,
+                     expected);
   }
 
   std::vector<Operator> operators_;

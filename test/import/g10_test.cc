@@ -222,29 +222,54 @@ TEST_CASE("the shipped ResNet152-256 expands as G10 expands it") {
   CHECK(trace_info(shipped).peak_live == Bytes(58'919'215'104));
 }
 
-TEST_CASE("every net that has kernel times imports with the sum of its times") {
-  for (const auto& [net, batch] : std::vector<std::pair<std::string, int>>{{"BERT_Base", 128},
-                                                                           {"BERT_Base", 1024},
-                                                                           {"VIT", 256},
-                                                                           {"VIT", 1280},
-                                                                           {"Inceptionv3", 512},
-                                                                           {"Inceptionv3", 1536},
-                                                                           {"ResNet152", 1280},
-                                                                           {"SENet154", 1024}}) {
-    const auto file = real_file("g10/Nets/" + net + ".txt");
-    if (!file) return;
-    const std::string stem =
-        file->substr(0, file->find("Nets")) + "results/" + net + "/cudnn" + std::to_string(batch);
-    INFO(stem);
-    const Graph graph = import_g10_files({*file, stem + ".txt", stem + "Workspace.txt"}).graph;
-    std::ifstream times(stem + ".txt");
-    double sum_ms = 0, value = 0;
-    std::string number, unit;
-    std::size_t count = 0;
-    for (; times >> number >> value >> unit; ++count) sum_ms += value;
-    CHECK(graph.ops().size() == count);
-    CHECK(total_seconds(graph) * 1e3 == Approx(sum_ms).epsilon(1e-12));
+TEST_CASE("every net that has kernel times imports with the sum of its times, in every batch") {
+  const auto results = real_file("g10/results");
+  if (!results) return;
+  std::size_t imported = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(*results))
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      const std::string name = entry.path().stem().string(),
+                        stem = entry.path().parent_path().string() + "/" + name;
+      if (contains(name, "PF") || contains(name, "Workspace")) continue;
+      INFO(stem);
+      const std::string net = *results + "/../Nets/" + folder.path().filename().string() + ".txt";
+      const auto result = import_g10_files({net, stem + ".txt", stem + "Workspace.txt"});
+      std::ifstream times(stem + ".txt"), workspaces(stem + "Workspace.txt");
+      double sum_ms = 0, value = 0;
+      std::string number, unit;
+      std::size_t count = 0, different = 0;
+      for (; times >> number >> value >> unit; ++count) sum_ms += value;
+      for (const Op& op : result.graph.ops()) {
+        workspaces >> number >> value >> unit;
+        different += op.workspace.value < static_cast<std::int64_t>(value) ||
+                     op.workspace.value >= static_cast<std::int64_t>(value) + 4096;
+      }
+      CHECK(result.graph.ops().size() == count);
+      CHECK(different == 0);
+      CHECK(total_seconds(result.graph) * 1e3 == Approx(sum_ms).epsilon(1e-12));
+      CHECK(has_remark(import_g10_files({net, stem + "PF.txt"}), "times with page faults"));
+      ++imported;
+    }
+  CHECK(imported == 15);
+}
+
+TEST_CASE("nets without times, and G10's other files, are refused for what they are") {
+  const auto nets = real_file("g10/Nets");
+  if (!nets) return;
+  for (const auto& entry : std::filesystem::directory_iterator(*nets)) {
+    if (!entry.is_regular_file()) continue;
+    INFO(entry.path().string());
+    CHECK(contains(input_error([&] { import_g10_files({entry.path().string()}); }),
+                   "found a net without kernel times, expected NET cudnnB.txt"));
   }
+  for (const std::string file : {"g10/Nets/original/nerf_bs1.json", "g10/example.config"})
+    CHECK(contains(input_error([&] { import_g10_files({*real_file(file)}); }),
+                   "expected a net of G10's, or its expanded kernels.config"));
+  for (const std::string list : {"tensors", "interval"})
+    CHECK(contains(input_error([&] {
+                     import_g10_files({*real_file("g10_expanded/BERT_Base-128-lru-" + list + ".config.gz")});
+                   }),
+                   "expected its kernels.config"));
 }
 
 }  // namespace hyperoffload

@@ -222,4 +222,20 @@ TEST_CASE("LLMServingSim's rows become a chain of layers with weights, KV and co
                  "found 9 columns, expected 11 columns"));
 }
 
+TEST_CASE("LLMServingSim's measured layer times and cluster files are no traces") {
+  const auto path = real_file("llmservingsim");
+  if (!path) return;
+  std::size_t refused = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(*path)) {
+    if (!entry.is_regular_file()) continue;
+    INFO(entry.path().string());
+    const std::string message =
+        input_error([&] { import_trace("llmservingsim", {entry.path().string()}, {}); });
+    CHECK(contains(message, entry.path().filename().string()));
+    CHECK(contains(message, ", expected "));
+    ++refused;
+  }
+  CHECK(refused > 0);
+}
+
 }  // namespace hyperoffload
