@@ -102,7 +102,7 @@ TEST_CASE("a wrong key of a topology is refused with file, line and path") {
     CHECK(text.find(part) != std::string::npos);
   };
   has(refused(with("count: 6", "count: 9")),
-      "all.yaml:10: nodes: found 2 nodes of 4 NPUs, expected room for npu.count = 9");
+      "all.yaml:11: nodes: found 2 nodes of 4 NPUs, expected room for npu.count = 9");
   has(refused(with("npus: 2, bandwidth", "npus: 3, bandwidth")),
       "nodes.package.npus: found \"3\", expected a divisor of the node's 4 NPUs");
   has(refused(with("oversubscription: 2", "oversubscription: 0.5")), "nodes.second_level.oversubscription");
@@ -119,7 +119,7 @@ TEST_CASE("a wrong key of a topology is refused with file, line and path") {
   has(refused(with("all-reduce: direct", "all-reduce: tree")), "collectives.all-reduce: found \"tree\"");
   has(refused(with("all-reduce: direct", "all-red: direct")), "collectives: found \"all-red\", expected");
   has(refused(with("demand: 4", "demand: 0")), "link.priority.demand");
-  has(refused(with("sockets: 2\n", "")), "nodes: found no key \"sockets\"");
+  has(refused(with("  sockets: 2\n", "")), "nodes: found no key \"sockets\"");
   has(refused(with("capacity: 512GB, ", "")), "pool: found no key \"capacity\"");
   const std::string bare =
       "name: b\nnpu: {compute: 1TFLOPS, hbm: {capacity: 1GB, bandwidth: 1TB/s}}\n"
