@@ -29,8 +29,8 @@ for suite in "${suites[@]}"; do
   fi
   [ -e /etc/resolv.conf ] && cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   # The tree is copied, the build stays there: what is up to date is not built again.
-  mkdir -p "$root/work/hyperoffload"
-  tar -c --exclude=./.git --exclude='./build*' --exclude=./out . | tar -x -C "$root/work/hyperoffload" --no-same-owner
+  mkdir -p "$root/src/hyperoffload"
+  tar -c --exclude=./.git --exclude='./build*' --exclude=./out . | tar -x -C "$root/src/hyperoffload" --no-same-owner
   echo "== $suite: $(cat "$root/etc/debian_version")" >&2
   mounted=()
   for dir in proc dev; do
@@ -38,7 +38,7 @@ for suite in "${suites[@]}"; do
   done
   status=0
   chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-    bash -euo pipefail -c 'cd /work/hyperoffload && scripts/test.sh "$@"' test "$@" || status=$?
+    bash -euo pipefail -c 'cd /src/hyperoffload && scripts/test.sh "$@"' test "$@" || status=$?
   for dir in "${mounted[@]}"; do umount -l "$dir"; done
   if [ $status -ne 0 ]; then
     echo "test_debian.sh: $suite failed" >&2
