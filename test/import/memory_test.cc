@@ -11,6 +11,12 @@
 namespace hyperoffload {
 namespace {
 
+// A literal with zeros in it.
+template <std::size_t N>
+std::string bytes(const char (&literal)[N]) {
+  return std::string(literal, N - 1);
+}
+
 // Pickles by hand, protocol 2: texts by BINUNICODE, numbers by LONG1 (little endian, two's complement).
 std::string text(const std::string& value) {
   std::string size(4, '\0');
@@ -117,7 +123,7 @@ TEST_CASE("a pickle that would run something is refused at the byte that would")
                  "opcode 0x52"));
   CHECK(contains(input_error([] { import_snapshot(pickle(list({}))); }), "found a pickle of no dict"));
   CHECK(contains(input_error([] { import_snapshot(""); }), "the end of the file"));
-  CHECK(contains(input_error([] { import_snapshot(std::string("\x80\x02X\xff\xff\xff\x7f", 7)); }),
+  CHECK(contains(input_error([] { import_snapshot(bytes("\x80\x02X\xff\xff\xff\x7f")); }),
                  "the end of the file in the middle of a value"));
   CHECK(contains(input_error([] { import_snapshot(pickle("e")); }), "an operation without a mark"));
   CHECK(contains(input_error([] { import_snapshot(pickle("h\x05")); }), "a reference to nothing"));
@@ -131,14 +137,12 @@ TEST_CASE("pickles of each protocol give the same values") {
   };
   // {"a": [-5, 300]} in protocols 0, 2 and 4 (with a frame and the memo).
   CHECK(value_of("(dp0\nVa\np1\n(lp2\nI-5\naI300\nas.") == -4700);
-  CHECK(value_of(std::string("\x80\x02}q\x00X\x01\x00\x00\x00"
-                             "aq\x01]q\x02(J\xfb\xff\xff\xffM,\x01"
-                             "es.",
-                             32)) == -4700);
-  CHECK(value_of(std::string("\x80\x04\x95\x14\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01"
-                             "a\x94]\x94(J\xfb\xff\xff\xffM,\x01"
-                             "es.",
-                             31)) == -4700);
+  CHECK(value_of(bytes("\x80\x02}q\x00X\x01\x00\x00\x00"
+                       "aq\x01]q\x02(J\xfb\xff\xff\xffM,\x01"
+                       "es.")) == -4700);
+  CHECK(value_of(bytes("\x80\x04\x95\x14\x00\x00\x00\x00\x00\x00\x00}\x94\x8c\x01"
+                       "a\x94]\x94(J\xfb\xff\xff\xffM,\x01"
+                       "es.")) == -4700);
 }
 
 TEST_CASE("rows of a memory timeline keep the live bytes of each instant") {
