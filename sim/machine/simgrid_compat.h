@@ -32,9 +32,9 @@ inline s4u::Link* link(s4u::NetZone* zone, const std::string& name, double bandw
 // Links from a host of a star to its centre, and back.
 inline void star_route(s4u::NetZone* zone, const s4u::Host* host, const std::vector<s4u::LinkInRoute>& up,
                        const std::vector<s4u::LinkInRoute>& down) {
-  simgrid::kernel::routing::NetPoint* const centre = nullptr;
-  zone->add_route(host->get_netpoint(), centre, up, false);
-  zone->add_route(centre, host->get_netpoint(), down, false);
+  // Without gateways 4.0 follows the null pointer that stands for the centre.
+  zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, up, false);
+  zone->add_route(nullptr, host->get_netpoint(), nullptr, nullptr, down, false);
 }
 inline void route(s4u::NetZone* zone, const s4u::Host* from, const s4u::Host* to,
                   const std::vector<s4u::LinkInRoute>& links) {
