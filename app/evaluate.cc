@@ -4,12 +4,12 @@
 
 #include <algorithm>
 
+#include "app/policy_table.h"
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
 #include "sim/model/op_cost.h"
 #include "sim/model/plan_order.h"
-#include "sim/policy/on_demand.h"
 #include "sim/policy/planned.h"
 #include "sim/replay/fold.h"
 #include "sim/replay/replay.h"
@@ -77,6 +77,17 @@ Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan&
   return sum_up(job, name, replay_job(job, [&] { return std::make_unique<PlannedPolicy>(job.graph, plan); }));
 }
 
+// A policy's own stall is against the trace as given, whatever it makes of the program.
+Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
+  StaticPlan made = make_static_plan(job, policy);
+  Hardware hardware = job.hardware;
+  if (made.one_copy_stream) hardware.transfer_engines = 1;
+  const Job mine{job.graph, hardware, job.iterations, job.keep_record, job.fold};
+  Evaluation evaluation = evaluate_planned(mine, policy.text(), made.plan);
+  evaluation.plan = std::move(made.plan);
+  return evaluation;
+}
+
 Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   PlannerOptions options;
   options.iterations = job.iterations;
@@ -100,18 +111,22 @@ void judge_resident(const Hardware& hardware, Result& result) {
   result.fits = result.reason.empty();
 }
 
-OnDemandPolicy::Evict eviction_of(const PolicySpec& policy) {  // its options are checked when it is parsed
-  const auto option = policy.options.find("evict");
-  return option != policy.options.end() && option->second == "oldest" ? OnDemandPolicy::Evict::kOldest
-                                                                      : OnDemandPolicy::Evict::kLru;
-}
-
 std::string broken_rules(const Job& job, const Plan& plan) {
   const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};
   std::string text;
   for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
     text += (text.empty() ? "" : "\n") + violation.message;
   return text;
+}
+
+StaticPlan make_static_plan(const Job& job, const PolicySpec& policy) {
+  StaticPlan made = policy_entry(policy.name).fixed(job.graph, job.hardware, job.iterations, policy);
+  const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};
+  const auto broken = check_plan(job.graph, made.plan, limits, job.iterations);
+  if (!broken.empty())
+    throw InfeasibleError(fmt::format("what {} moves can't run: {}{}", policy.text(), broken.front().message,
+                                      broken.size() > 1 ? fmt::format(" (and {} more)", broken.size() - 1) : ""));
+  return made;
 }
 
 Evaluation evaluate(const Job& job, const Plan& plan) {
@@ -130,9 +145,9 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy) {
   try {
     if (policy.name == "resident") return evaluate_resident(job);
     if (policy.name == "graph") return evaluate_graph(job, policy);
-    const OnDemandPolicy::Evict evict = eviction_of(policy);
-    return sum_up(job, policy.text(),
-                  replay_job(job, [&] { return std::make_unique<OnDemandPolicy>(evict); }));
+    const PolicyEntry& entry = policy_entry(policy.name);
+    if (entry.fixed) return evaluate_static(job, policy);
+    return sum_up(job, policy.text(), replay_job(job, [&] { return entry.runtime(policy); }));
   } catch (const InfeasibleError& e) {
     return cannot_run(job, policy.text(), e.what());
   }

@@ -10,7 +10,7 @@
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
-#include "sim/policy/on_demand.h"
+#include "sim/policy/static_plan.h"
 #include "sim/report/result.h"
 #include "sim/report/run_record.h"
 
@@ -37,7 +37,10 @@ Evaluation evaluate(const Job& job, const Plan& plan);
 
 // `resident` runs on a device big enough: whether this one is.
 void judge_resident(const Hardware& hardware, Result& result);
-OnDemandPolicy::Evict eviction_of(const PolicySpec& policy);  // its options are checked when it is parsed
+
+// What a static baseline makes of a trace; InfeasibleError when its rules leave it short, or what it makes
+// can't run (the checker refuses it).
+StaticPlan make_static_plan(const Job& job, const PolicySpec& policy);
 
 // Every broken rule, a line each; empty: the plan is valid for so many iterations.
 std::string broken_rules(const Job& job, const Plan& plan);

@@ -132,10 +132,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   auto* simulate = app.add_subcommand("simulate", "one replay of a plan or a policy");
   add_machine_options(*simulate, options);
   simulate->add_option("--plan", options.plan, "plan (JSON)");
-  std::string policies = "NAME[:key=value,...]:";
-  for (const PolicyInfo& info : known_policies())
-    policies += fmt::format(" {} ({});", info.name, info.summary);
-  simulate->add_option("--policy", options.policy, policies);
+  simulate->add_option("--policy", options.policy, "NAME[:key=value,...]; the policies are listed below");
   simulate->add_option("-o,--output", options.output, "result to write (JSON); - is standard output");
   simulate->add_option("--timeline", options.timeline,
                        "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
@@ -143,6 +140,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->add_flag("--fold", options.fold,
                      "one NPU stands for all that take part; refused where that would not be exact");
   simulate->footer(
+      "Policies, each with its options and their defaults:\n" + policy_help() +
       "Example: hyperoffload simulate prefill.json --hardware configs/hardware/toy.yaml --policy "
       "on_demand:evict=oldest -o result.json");
   simulate->callback([&] { chosen = [&] { return simulate_command(options); }; });
