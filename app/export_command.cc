@@ -25,10 +25,12 @@ Exported exported(const Plan& plan, const Graph& graph, const std::string& forma
   if (format == "table") return plan_to_table(plan, graph);
   if (format == "plan") return {plan_to_json(plan, graph), {}};
   throw InputError("--format", in_quotes(format),
-                   one_of(format, {"hyper-parallel", "plan", "table", "vllm"}));
+                   one_of(format, export_formats()));
 }
 
 }  // namespace
+
+std::vector<std::string> export_formats() { return {"hyper-parallel", "plan", "table", "vllm"}; }
 
 int export_command(const ExportCommand& command) {
   const Graph graph = load_graph(command.trace);

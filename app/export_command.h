@@ -2,12 +2,15 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace hyperoffload {
 
 struct ExportCommand {
   std::string plan, trace, format, output = "-";
 };
+
+std::vector<std::string> export_formats();
 
 int export_command(const ExportCommand& command);
 

@@ -3,16 +3,20 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <functional>
 
+#include "app/calibrate_command.h"
+#include "app/command_line.h"
 #include "app/commands.h"
+#include "app/compare_command.h"
 #include "app/experiment.h"
 #include "app/export_command.h"
 #include "app/import_command.h"
+#include "app/output.h"
 #include "app/policy_spec.h"
+#include "app/version.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -77,11 +81,8 @@ void add_import(CLI::App& trace, ImportCommand& command, Command& chosen) {
   import->footer("Formats:\n" + import_format_help() +
                  "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt "
                  "cudnn128Workspace.txt -o bert.json");
-  import->callback([&] { chosen = [&] { return trace_import_command(command);
-};
-}  // namespace
-);
-}  // namespace hyperoffload
+  import->callback([&] { chosen = [&] { return trace_import_command(command); }; });
+}
 
 void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Command& chosen) {
   auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
@@ -161,10 +162,76 @@ void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
   export_plan->callback([&] { chosen = [&] { return export_command(command); }; });
 }
 
+void add_compare(CLI::App& app, CompareCommand& command, Command& chosen) {
+  auto* compare = app.add_subcommand("compare", "two results, or two sets of them, beside each other");
+  compare->add_option("A", command.a, "result.json, results.json, or a folder with results in it")->required();
+  compare->add_option("B", command.b, "what A is compared with")->required();
+  compare->add_flag("--all", command.all, "every field that differs, details too");
+  compare->add_flag("--json", command.json, "every field that differs, as JSON");
+  compare->footer("Example: hyperoffload compare out/before out/after");
+  compare->callback([&] { chosen = [&] { return compare_command(command); }; });
+}
+
+void add_calibrate(CLI::App& app, CalibrateCommand& command, Command& chosen) {
+  auto* calibrate =
+      app.add_subcommand("calibrate", "a measured trace -> efficiencies and link figures of a machine file");
+  calibrate->add_option("FILE", command.files, "measured traces, each may be gzipped; all are fitted together")
+      ->required();
+  calibrate->add_option("--hardware", command.hardware, "machine file (YAML): its declared peaks and link")
+      ->required();
+  calibrate->add_option("--format", command.format,
+                        "what the files are: trace (layer traces whose ops have duration_us beside flops or "
+                        "hbm_bytes; default), kineto (copies, and kernels of operators with shapes)");
+  calibrate->add_option("--link", command.link,
+                        "what no copy can exceed, e.g. 64GB/s (default: the machine's link); faster ones are left out");
+  calibrate->add_option("-o,--output", command.output, "file for the fitted part of a machine file (YAML)");
+  calibrate->footer(
+      "Example: hyperoffload calibrate profile.json.gz --format kineto --hardware configs/hardware/h200-pcie5.yaml");
+  calibrate->callback([&] { chosen = [&] { return calibrate_command(command); }; });
+}
+
+// What an option takes, where it is a name of a list; "NAME" stands for what may follow it.
+std::vector<std::string> option_values(const std::string& command, const std::string& option) {
+  std::vector<std::string> names;
+  if (option == "--policy")
+    for (const PolicyInfo& info : known_policies()) names.push_back(info.name);
+  if (command == "trace import" && option == "--format")
+    for (const ImportFormat& format : import_formats()) names.push_back(format.name);
+  if (command == "export" && option == "--format") names = export_formats();
+  if (command == "calibrate" && option == "--format") names = calibrate_formats();
+  if (command == "completion" && option == "SHELL") names = {"bash", "zsh"};
+  return names;
+}
+
+int completion_command(const CLI::App& app, const std::string& shell) {
+  if (shell == "bash")
+    write_output("-", bash_completion(app, option_values));
+  else if (shell == "zsh")
+    write_output("-", zsh_completion(app, option_values));
+  else
+    throw InputError("completion", in_quotes(shell), one_of(shell, {"bash", "zsh"}));
+  return 0;
+}
+
+void add_completion_and_manual(CLI::App& app, std::string& shell, Command& chosen) {
+  auto* completion = app.add_subcommand("completion", "a shell's completion script, on standard output");
+  completion->add_option("SHELL", shell, "bash or zsh")->required();
+  completion->footer("Example: hyperoffload completion bash > ~/.local/share/bash-completion/completions/hyperoffload");
+  completion->callback([&] { chosen = [&] { return completion_command(app, shell); }; });
+  auto* manual = app.add_subcommand("manual", "the manual page (troff), on standard output");
+  manual->footer("Example: hyperoffload manual | man -l -");
+  manual->callback([&] {
+    chosen = [&] {
+      write_output("-", manual_page(app, HYPEROFFLOAD_VERSION));
+      return 0;
+    };
+  });
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app("Simulates SuperNode hardware and plans what moves between HBM and a shared memory pool.",
                "hyperoffload");
-  app.set_version_flag("--version", std::string("hyperoffload ") + HYPEROFFLOAD_VERSION);
+  app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   app.footer("Example: hyperoffload run configs/experiments/quickstart.yaml");
   Command chosen;
@@ -175,22 +242,25 @@ int parse_and_run(int argc, char** argv) {
   PlanOptions plan;
   CheckOptions check;
   SimulateOptions simulate;
+  CompareCommand compare;
+  CalibrateCommand calibrate;
+  std::string shell;
   add_run(app, run, chosen);
   add_trace(app, trace, import, chosen);
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
   add_simulate(app, simulate, chosen);
   add_export(app, export_plan, chosen);
-  // CLI11 would only say that a sub-command is required.
-  const std::vector<std::string> commands = {"run", "trace", "plan", "check", "simulate", "export"};
-  if (argc > 1 && argv[1][0] != '-' && std::find(commands.begin(), commands.end(), argv[1]) == commands.end())
-    throw InputError("the command line", in_quotes(argv[1]), one_of(argv[1], commands));
+  add_compare(app, compare, chosen);
+  add_calibrate(app, calibrate, chosen);
+  add_completion_and_manual(app, shell, chosen);
+  check_command_names(app, argc, argv);  // CLI11 would only say that a sub-command is required
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
     return app.exit(e);
   } catch (const CLI::ParseError& e) {
-    std::fputs(fmt::format("hyperoffload: {} (try --help)\n", e.what()).c_str(), stderr);
+    std::fputs(fmt::format("hyperoffload: {}\n", parse_error_sentence(app, e, argc, argv)).c_str(), stderr);
     return 2;
   }
   return chosen();

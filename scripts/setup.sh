@@ -3,7 +3,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libsimgrid-dev libboost-dev libyaml-cpp-dev nlohmann-json3-dev catch2 libcli11-dev
-  libfmt-dev zlib1g-dev libprotobuf-dev)
+  libfmt-dev zlib1g-dev libprotobuf-dev python3-jsonschema dpkg-dev file)
 missing=()
 for package in "${packages[@]}"; do
   dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")

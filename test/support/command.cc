@@ -11,8 +11,8 @@ namespace hyperoffload {
 
 CommandResult run_hyperoffload(const std::string& arguments) {
   TemporaryFolder folder;
-  const std::string line = std::string(HYPEROFFLOAD_BINARY) + " " + arguments + " >" + folder / "out" +
-                           " 2>" + folder / "err" + " </dev/null";
+  const std::string line = std::string(HYPEROFFLOAD_BINARY) + " </dev/null " + arguments + " >" + folder / "out" +
+                           " 2>" + folder / "err";
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};
 }
