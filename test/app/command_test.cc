@@ -117,7 +117,7 @@ TEST_CASE("a broken plan is refused with every broken rule and exit 3") {
   CHECK(run_hyperoffload("simulate " + files.both() + " --plan " + plan).status == 3);
 }
 
-TEST_CASE("what can't fit is exit 3 and says what is short; resident still tells its figures") {
+TEST_CASE("what can't fit is exit 3 and says what is short, resident still tells its figures") {
   Files files;
   const std::string small = files.both() + " --hbm 18kB";
   for (const char* policy : {"graph", "on_demand"}) {

@@ -56,3 +56,20 @@ TEST_CASE("SimGrid stays in the machine") {
 TEST_CASE("nothing but the app and the tests looks into the app") {
   for (const char* room : {"sim", "planner"}) CHECK(includes_with(room, "\"app/") == kNone);
 }
+
+TEST_CASE("no test has a name that its runner would not find") {
+  // CTest takes ';' for the end of a name and a '-' at its start for an option: Catch2 then runs no test, and passes.
+  const std::string mark = std::string("TEST_") + "CASE(\"";
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_DIR) / "test")) {
+    if (entry.path().extension() != ".cc") continue;
+    std::ifstream in(entry.path());
+    for (std::string line; std::getline(in, line);) {
+      const std::size_t at = line.find(mark);
+      if (at == std::string::npos) continue;
+      const std::string name = line.substr(at + mark.size(), line.find('"', at + mark.size()) - at - mark.size());
+      INFO(entry.path().string() << ": " << name);
+      CHECK(name.find(';') == std::string::npos);
+      CHECK(name.rfind("-", 0) != 0);
+    }
+  }
+}

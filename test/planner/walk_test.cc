@@ -114,7 +114,7 @@ TEST_CASE("walk: a demand of 3 B/s beside a duration is only slowed when HBM run
   }
 }
 
-TEST_CASE("walk: one queue per direction; opposite directions don't slow each other") {
+TEST_CASE("walk: one queue per direction, opposite directions don't slow each other") {
   Toy t;
   const TensorId a = t.weight("a", 6), b = t.weight("b", 6), x = t.activation("x", 6),
                  y = t.activation("y", 1);
@@ -210,7 +210,7 @@ TEST_CASE("walk: pieces move one after another and reuse their own pool bytes") 
   CHECK(r.last_iteration == Approx(21 + 4));  // the load starts at the iteration's end, the next op0 waits
 }
 
-TEST_CASE("walk: engines overlap, bound by data; an action waits for the write before its place") {
+TEST_CASE("walk: engines overlap, bound by data, an action waits for the write before its place") {
   Toy t;
   const TensorId x = t.activation("x", 4), y = t.activation("y", 4);
   t.op(3, {}, {x}, "compute");

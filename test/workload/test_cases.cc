@@ -98,7 +98,7 @@ TEST_CASE("case 25: six prefixes of 16K tokens of Llama-3.1-8B are 12 GiB") {
   CHECK(6 * 16384 * *token == std::int64_t{12} << 30);
 }
 
-TEST_CASE("case 30: a token's cache comes from the config; tensor parallelism divides it") {
+TEST_CASE("case 30: a token's cache comes from the config, tensor parallelism divides it") {
   // https://github.com/casys-kaist/LLMServingSim/pull/30
   if (!kv_per_token("Qwen--Qwen3-32B_config.json")) return;
   CHECK(*kv_per_token("Qwen--Qwen3-32B_config.json") == 262144);

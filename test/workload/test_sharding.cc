@@ -171,7 +171,7 @@ TEST_CASE("experts do their work once over all ranks, whatever the expert parall
   }
 }
 
-TEST_CASE("caches are whole over tensor-parallel ranks; latent ones are copies") {
+TEST_CASE("caches are whole over tensor-parallel ranks, latent ones are copies") {
   const auto total = [](const std::string& config, int tp) {
     const ModelConfig model = parse_model_config(config, "small.json");
     std::int64_t sum = 0;
