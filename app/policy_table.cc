@@ -3,13 +3,21 @@
 #include <algorithm>
 
 #include "sim/model/check.h"
+#include "sim/policy/fixed_distance.h"
 #include "sim/policy/greedy_gap.h"
+#include "sim/policy/layer_ahead.h"
 #include "sim/policy/on_demand.h"
+#include "sim/policy/sliding_window.h"
 
 namespace hyperoffload {
 namespace {
 
 using Kind = PolicyOption::Kind;
+
+int whole(const PolicySpec& spec, const std::string& option) { return static_cast<int>(spec.integer(option)); }
+int whole_or_auto(const PolicySpec& spec, const std::string& option) {
+  return spec.is(option, "auto") ? 0 : whole(spec, option);
+}
 
 PolicyEntry on_demand_entry() {
   PolicyEntry entry;
@@ -32,7 +40,54 @@ PolicyEntry greedy_gap_entry() {
                  {"streams", Kind::kInteger, "1", "copy streams: 1 for both directions, or one each", {}, 1, 2}}};
   entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec& spec) {
     return greedy_gap(graph, hardware, iterations,
-                      {spec.is("wrap", "yes"), static_cast<int>(spec.integer("streams"))});
+                      {spec.is("wrap", "yes"), whole(spec, "streams")});
+  };
+  return entry;
+}
+
+PolicyEntry layer_ahead_entry() {
+  PolicyEntry entry;
+  entry.info = {"layer_ahead",
+                "static: weights of some layers stream from the pool, a few layers ahead (vLLM)",
+                {{"group", Kind::kInteger, "4", "layers a group", {}, 1, 100'000},
+                 {"offload", Kind::kInteger, "auto", "layers of each group in the pool; auto: the fewest that fit",
+                  {"auto"}, 1, 100'000},
+                 {"step", Kind::kInteger, "auto", "copied so many offloaded layers ahead; auto: as many as `offload`",
+                  {"auto"}, 1, 100'000}}};
+  entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec& spec) {
+    return layer_ahead(graph, hardware, iterations,
+                       {whole(spec, "group"), whole_or_auto(spec, "offload"), whole_or_auto(spec, "step")});
+  };
+  return entry;
+}
+
+PolicyEntry sliding_window_entry() {
+  PolicyEntry entry;
+  entry.info = {"sliding_window",
+                "looks a few ops ahead while time runs, by next use (MindSpore's runtime variant)",
+                {{"horizon", Kind::kInteger, "1", "ops behind the present one that are looked at", {}, 0, 1'000'000},
+                 {"buffer", Kind::kNumber, "0.1", "share of HBM kept free ahead of need", {}, 0, 1}}};
+  entry.runtime = [](const PolicySpec& spec) {
+    return std::make_unique<SlidingWindowPolicy>(whole(spec, "horizon"), spec.number("buffer"));
+  };
+  return entry;
+}
+
+PolicyEntry fixed_distance_entry() {
+  PolicyEntry entry;
+  entry.info = {"fixed_distance",
+                "static: idle tensors leave, each load starts a fixed number of ops before its use (MindSpore)",
+                {{"distance", Kind::kInteger, "2", "ops beside which a load may hide", {}, 0, 1'000'000},
+                 {"select", Kind::kInteger, "auto", "least ops a tensor is idle; auto: those that spare an op",
+                  {"auto"}, 1, 1'000'000},
+                 {"count", Kind::kInteger, "auto", "idle stretches used; auto: until everything fits", {"auto"}, 1,
+                  1'000'000'000},
+                 {"release", Kind::kInteger, "0", "ops after the last use that still find the bytes taken", {}, 0,
+                  1'000'000}}};
+  entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec& spec) {
+    return fixed_distance(graph, hardware, iterations,
+                          {whole(spec, "distance"), whole_or_auto(spec, "select"), whole_or_auto(spec, "count"),
+                           whole(spec, "release")});
   };
   return entry;
 }
@@ -45,6 +100,9 @@ const std::vector<PolicyEntry>& policy_table() {
       on_demand_entry(),
       {{"graph", "the graph-driven planner", {}}},
       greedy_gap_entry(),
+      fixed_distance_entry(),
+      layer_ahead_entry(),
+      sliding_window_entry(),
   };
   return table;
 }

@@ -48,7 +48,7 @@ class Walk {
       valid_ = false;
     }
     const Absence* wrap = absences_.back();
-    if (index == 0 && starts_in_pool_ && wrap && wrap->ahead && front_needs_bytes()) load(0, OpId::none());
+    if (index == 0 && starts_in_pool_ && wrap && ahead(*wrap) && front_needs_bytes()) load(0, OpId::none());
     for (std::size_t i = 0; i < accesses_.size(); ++i) {
       if (in_pool(graph_, accesses_[i]))
         access_in_pool(i);
@@ -62,6 +62,8 @@ class Walk {
  private:
   bool last(std::size_t i) const { return i + 1 == accesses_.size(); }
   bool front_needs_bytes() const { return accesses_.front().reads && !in_pool(graph_, accesses_.front()); }
+  // A use that is known only in its own iteration can't be loaded for in the one before.
+  bool ahead(const Absence& a) const { return a.ahead && !graph_.op(accesses_.front().op).known_after; }
 
   void emit(ActionKind kind, std::size_t slot, OpId after, OpId before = OpId::none(), std::int64_t use = 0) {
     Action action;
@@ -91,8 +93,8 @@ class Walk {
     if (!resident_ && access.reads) {
       const Absence* left = i > 0 ? absences_[i - 1] : absences_.back();
       const OpId earliest = i > 0 ? accesses_[i - 1].op : OpId::none();
-      const OpId latest = load_point(graph_, access.op);
-      load(i, std::max(earliest, left && !left->ahead ? std::min(left->load_after, latest) : latest));
+      load(i, load_anchor(graph_, access.op, earliest,
+                          left && !ahead(*left) ? left->load_after : load_point(graph_, access.op)));
     }
     resident_ = true;
     if (access.writes) {
@@ -116,9 +118,9 @@ class Walk {
   void leave(std::size_t i) {
     if (last(i) && !graph_.tensor(tensor_).persistent) return;  // it dies
     store(i);
-    emit(ActionKind::kDetach, i, accesses_[i].op);
+    emit(ActionKind::kDetach, i, std::max(accesses_[i].op, absences_[i]->leave_after));
     resident_ = false;
-    if (last(i) && absences_[i]->ahead && front_needs_bytes())
+    if (last(i) && ahead(*absences_[i]) && front_needs_bytes())
       load(0, std::max(absences_[i]->load_after, accesses_[i].op), true);
   }
 
@@ -187,6 +189,12 @@ OpId load_point(const Graph& graph, OpId op) {
   if (place > 0)
     last = std::max(last, graph.engine_ops(graph.op(op).engine)[static_cast<std::size_t>(place - 1)]);
   return last;
+}
+
+OpId load_anchor(const Graph& graph, OpId use, OpId previous, OpId wish) {
+  const OpId anchor = std::max(previous, std::min(wish, load_point(graph, use)));
+  const auto known = graph.op(use).known_after;
+  return known ? std::max(anchor, *known) : anchor;
 }
 
 std::vector<char> resident_after(const Graph& graph, TensorId t) {

@@ -21,11 +21,15 @@ struct Absence {
   int access = 0;       // index into graph.accesses(tensor) of the access it leaves behind
   OpId load_after;      // the prefetch's after_op, before the next access; none: that iteration's start
   bool ahead = false;   // of one that wraps: loaded in the iteration it left in, at or behind that access
+  OpId leave_after{};   // its bytes are given back behind this later op, before the next access; none: at once
 };
 
 // Behind which op a load "right before" `op` starts: the last one that `op` follows, on its engine or as a
 // dependency; none: at the iteration's start.
 OpId load_point(const Graph& graph, OpId op);
+// Where a load wished for behind `wish` stands: not behind its load point, nor before the tensor's previous access or
+// the op that makes the use known.
+OpId load_anchor(const Graph& graph, OpId use, OpId previous, OpId wish);
 
 // A persistent tensor without any access takes HBM for nothing: `never_used_in_pool` starts those in the pool.
 Plan plan_absences(const Graph& graph, const std::vector<Absence>& absences, int iterations,

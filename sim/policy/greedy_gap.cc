@@ -29,15 +29,15 @@ class Greedy {
     std::vector<Absence> chosen;
     for (const Stretch& s : candidates) {
       if (taken_.highest() <= limit_) break;
-      const OpId load_after = load_point(graph_, s.to);
-      const Spared spared = spared_by(graph_, s, load_after);
+      const Absence absence{s.tensor, s.access, load_point(graph_, s.to)};
+      const Spared spared = spared_by(graph_, s, absence);
       if (std::max(taken_.highest(spared.from, spared.to), taken_.highest(spared.again_from, spared.again_to)) <=
           limit_)
         continue;
       const Bytes bytes = -graph_.tensor(s.tensor).bytes;
       taken_.add(spared.from, spared.to, bytes);
       taken_.add(spared.again_from, spared.again_to, bytes);
-      chosen.push_back({s.tensor, s.access, load_after});
+      chosen.push_back(absence);
     }
     if (taken_.highest() > limit_) report_short();
     return chosen;

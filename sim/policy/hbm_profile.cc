@@ -74,11 +74,15 @@ std::vector<Bytes> resident_profile(const Graph& graph) {
   return profile;
 }
 
-Spared spared_by(const Graph& graph, const Stretch& stretch, OpId load_after) {
-  const std::size_t from = stretch.from.index() + 1;
-  const auto load = static_cast<std::size_t>(load_after.value + 1);  // none: 0
-  if (!stretch.wraps) return {from, std::max(from, std::min(load, stretch.to.index())), 0, 0};
-  return {from, graph.ops().size(), 0, std::min(load, stretch.to.index())};
+Spared spared_by(const Graph& graph, const Stretch& stretch, const Absence& absence) {
+  const auto behind = [](OpId op) { return static_cast<std::size_t>(op.value + 1); };  // none: 0
+  const std::size_t from = behind(std::max(stretch.from, absence.leave_after)), ops = graph.ops().size();
+  if (absence.ahead && !graph.op(stretch.to).known_after)
+    return {from, std::max(from, behind(absence.load_after)), 0, 0};
+  const OpId previous = stretch.wraps ? OpId::none() : stretch.from;
+  const std::size_t load = std::min(behind(load_anchor(graph, stretch.to, previous, absence.load_after)), stretch.to.index());
+  if (stretch.wraps) return {from, ops, 0, load};
+  return {from, std::max(from, load), 0, 0};
 }
 
 Plan fit_absences(const Graph& graph, int iterations,

@@ -23,7 +23,7 @@ struct Spared {
   std::size_t from = 0, to = 0;            // behind the access it leaves, up to the op its load starts at
   std::size_t again_from = 0, again_to = 0;  // of one that wraps: in the next iteration
 };
-Spared spared_by(const Graph& graph, const Stretch& stretch, OpId load_after);
+Spared spared_by(const Graph& graph, const Stretch& stretch, const Absence& absence);
 
 // `choose` gets the profile to bring down and returns what to move. Single engine: called once.
 Plan fit_absences(const Graph& graph, int iterations,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/policy/first_use.h"
+
 namespace hyperoffload {
 namespace {
 
@@ -21,28 +23,11 @@ Bytes room_needed(const Op& op, const Memory& memory) {
 }  // namespace
 
 std::vector<TensorId> OnDemandPolicy::initial_pool(const NpuView& view) {
-  const Graph& graph = view.graph;
-  ranked_.assign(graph.tensors().size(), Seconds(-1));
-  std::vector<char> in_hbm(graph.tensors().size(), 0), seen(graph.tensors().size(), 0);
-  Bytes used = view.input_bytes;
-  bool full = false;
-  const auto place = [&](TensorId t) {
-    const Tensor& tensor = graph.tensor(t);
-    if (!tensor.persistent || tensor.initial == Tier::kPool || std::exchange(seen[t.index()], 1)) return;
-    full |= view.memory.hbm().capacity() - used < tensor.bytes;
-    if (full) return;
-    used += tensor.bytes;
-    in_hbm[t.index()] = 1;
-    rank(t, Seconds(0));
-  };
-  for (const Op& op : graph.ops()) {
-    for (TensorId t : op.reads) place(t);
-    for (TensorId t : op.writes) place(t);
-  }
-  for (std::size_t t = 0; t < graph.tensors().size(); ++t) place(TensorId(t));  // those never used
-  std::vector<TensorId> pool;
-  for (std::size_t t = 0; t < graph.tensors().size(); ++t)
-    if (graph.tensors()[t].persistent && !in_hbm[t]) pool.push_back(TensorId(t));
+  ranked_.assign(view.graph.tensors().size(), Seconds(-1));
+  std::vector<TensorId> pool = start_by_first_use(view, view.memory.hbm().capacity());
+  for (std::size_t t = 0; t < ranked_.size(); ++t)
+    if (view.graph.tensors()[t].persistent && !std::binary_search(pool.begin(), pool.end(), TensorId(t)))
+      rank(TensorId(t), Seconds(0));
   return pool;
 }
 

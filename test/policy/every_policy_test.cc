@@ -20,6 +20,17 @@ struct Case {
   int iterations;
 };
 
+// Layers of two ops, the second half of the program backward: what some policies go by.
+Graph with_layers(const Graph& graph) {
+  GraphSpec spec{graph.name(), graph.meta_json(), graph.tensors(), graph.ops(), graph.engines(), {}};
+  const std::size_t half = (spec.ops.size() + 1) / 2;
+  for (std::size_t i = 0; i < spec.ops.size(); ++i) {
+    spec.ops[i].layer = static_cast<int>((i < half ? i : spec.ops.size() - 1 - i) / 2);
+    spec.ops[i].phase = i < half ? "forward" : "backward";
+  }
+  return build_graph(std::move(spec));
+}
+
 Case random_case_for_policies(std::uint64_t seed) {
   Rng rng(seed);
   RandomGraphOptions options;
@@ -29,6 +40,7 @@ Case random_case_for_policies(std::uint64_t seed) {
   options.pool_ops = options.engines && rng.chance(0.5);
   options.size = rng.pick(4, 24);
   Graph graph = random_graph(options, rng);
+  if (rng.chance(0.8)) graph = with_layers(graph);
   Hardware hardware = random_hardware(graph, options.tied, rng);
   const double share = rng.real(0.15, 1.0);
   hardware.hbm_capacity = hardware.hbm_reserved + Bytes(static_cast<std::int64_t>(
