@@ -68,7 +68,7 @@ TEST_CASE("layer_ahead: one step ahead, layers 3 and 7 always stall") {
   }
 }
 
-TEST_CASE("layer_ahead: with as many steps as are offloaded, a pass takes max(8C, 4T); more steps buy nothing") {
+TEST_CASE("layer_ahead: with as many steps as are offloaded, a pass takes max(8C, 4T), and more buy nothing") {
   const double c = Stream::kCompute;
   for (double t : {5.0, 20.0, 30.0}) {
     INFO("T = " << t);
@@ -125,7 +125,7 @@ TEST_CASE("layer_ahead: too little HBM for what it is told to do is said, not a 
                     "layer_ahead finds no layer's weights: no op that reads a weight says its `layer`");
 }
 
-TEST_CASE("layer_ahead: forward and backward are two runs of a layer; its optimizer brings the new weights back") {
+TEST_CASE("layer_ahead: forward and backward are two runs of a layer, and its optimizer brings the new weights back") {
   // Runs of the offloaded layers 1 and 3: op1 op3 op4 (backward of 3: the same run as op3, its neighbour) op6,
   // then the optimizer writes t1 and t3 without reading them: no load, a store.
   Toy toy;
