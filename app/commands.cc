@@ -8,6 +8,7 @@
 #include "app/evaluate_ranks.h"
 #include "app/experiment.h"
 #include "app/output.h"
+#include "planner/memory_map.h"
 #include "planner/planner.h"
 #include "sim/model/error.h"
 #include "sim/model/parse_units.h"
@@ -77,9 +78,16 @@ int plan_command(const PlanOptions& options) {
   planner.explain = options.explain;
   const PlanOutcome outcome = make_plan(inputs.graph, inputs.hardware, planner);
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
+  std::string said;
+  if (options.map)
+    said = draw_memory_map(inputs.graph, inputs.hardware, outcome.plan, options.iterations, options.width);
+  if (options.explain && !options.explain_name.empty())
+    said += explain_name(inputs.graph, inputs.hardware, outcome.plan, options.iterations, options.explain_name);
+  else if (options.explain)
+    said += to_text(outcome.log);
   if (!options.output.empty()) write_output(options.output, json);
-  if (options.explain)
-    write_output(options.output == "-" ? "" : "-", to_text(outcome.log));
+  if (!said.empty())
+    write_output(options.output == "-" ? "" : "-", said);
   else if (options.output.empty())
     write_output("-", json);
   return 0;

@@ -23,6 +23,9 @@ struct RunOptions {
 struct PlanOptions : MachineOptions {
   std::string output, bound = "window";
   bool explain = false;
+  std::string explain_name;  // of an op or a tensor; empty: everything
+  bool map = false;
+  int width = 80;
 };
 
 struct CheckOptions : MachineOptions {

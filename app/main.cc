@@ -17,6 +17,7 @@
 #include "app/output.h"
 #include "app/policy_spec.h"
 #include "app/version.h"
+#include "planner/memory_map.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -26,16 +27,19 @@ namespace {
 using Command = std::function<int()>;
 
 // CLI11's own messages for a number out of range print a type's name; this says what was expected.
-CLI::Validator count_from_1(int max) {
+
+CLI::Validator whole_number(int min, int max) {
   return CLI::Validator(
-      [max](std::string& text) {
+      [min, max](std::string& text) {
         int value = 0;
-        const bool fine = CLI::detail::lexical_cast(text, value) && value >= 1 && value <= max;
+        const bool fine = CLI::detail::lexical_cast(text, value) && value >= min && value <= max;
         return fine ? std::string()
-                    : fmt::format("found {}, expected a whole number from 1 to {}", text, max);
+                    : fmt::format("found {}, expected a whole number from {} to {}", shortened(text), min, max);
       },
       "N");
 }
+
+CLI::Validator count_from_1(int max) { return whole_number(1, max); }
 
 void add_machine_options(CLI::App& command, MachineOptions& options) {
   command.add_option("TRACE", options.trace, "layer trace (JSON, may be gzipped; - is standard input)")
@@ -107,11 +111,28 @@ void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Comm
   info->callback([&] { chosen = [&] { return trace_info_command(options.input, options.json); }; });
 }
 
+// Its name may be left out; then what stands behind it may be the trace.
+void add_explain(CLI::App& plan, PlanOptions& options) {
+  CLI::Option* explain = plan.add_option("--explain", options.explain_name,
+                                         "why each transfer is there, and why then; of one OP or TENSOR all that "
+                                         "concerns it");
+  explain->expected(0, 1)->type_name("NAME");
+  plan.get_option("TRACE")->required(false);
+  plan.parse_complete_callback([&options, explain] {
+    options.explain = explain->count() > 0;
+    if (options.trace.empty()) std::swap(options.trace, options.explain_name);
+    if (options.trace.empty()) throw CLI::RequiredError("TRACE");
+  });
+}
+
 void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   auto* plan = app.add_subcommand("plan", "the graph-driven planner alone");
   add_machine_options(*plan, options);
   plan->add_option("-o,--output", options.output, "plan to write (default: standard output)");
-  plan->add_flag("--explain", options.explain, "why each transfer is there, and why then");
+  add_explain(*plan, options);
+  plan->add_flag("--map", options.map, "draws who is in HBM when, by kind and by tensor");
+  plan->add_option("--width", options.width, "characters a line of --map (default 80)")
+      ->check(whole_number(kLeastMapWidth, 1000));
   plan->add_option("--bound", options.bound, "lower limits: window (cheap)");
   plan->footer(
       "Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json "

@@ -23,6 +23,11 @@ std::string to_text(const DecisionLog& log);  // one line each, the last one end
 DecisionLog explain_actions(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations);
 std::string explain_plan(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations);
 
+// The same for one tensor or op by its name: who uses it, where it is when, and why it moves or stays. InputError
+// with the nearest name if there is none of that name.
+std::string explain_name(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations,
+                         const std::string& name);
+
 // "1.5 GB", "640 us": three digits, for people.
 std::string show_bytes(double bytes);
 std::string show_seconds(double seconds);

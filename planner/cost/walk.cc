@@ -252,6 +252,7 @@ bool Walker::start_op(Engine& engine, int e) {
     const std::int64_t need = memory_.need(op);
     if (need > 0 && need > (graph_.in_pool[op] ? memory_.pool_free() : memory_.hbm_free())) return false;
     memory_.start_op(op);
+    if (options_.on_op && iteration_ == options_.iterations - 1) options_.on_op(op, memory_);
   }
   const OpCost& cost = graph_.cost[op];
   engine.running = true;

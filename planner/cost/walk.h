@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,10 +24,14 @@ namespace hyperoffload {
 
 enum class WalkRecord { kNothing, kLastIteration, kEverything };
 
+class WalkMemory;
+
 struct WalkOptions {
   int iterations = 1;
   WalkRecord record = WalkRecord::kNothing;
   bool unlimited = false;  // the ideal run: everything where it is needed, no transfers, room without end
+  // Called as each op of the last iteration has taken its bytes, with what is taken then.
+  std::function<void(int op, const WalkMemory& memory)> on_op{};
 };
 
 struct OpWalk {

@@ -22,6 +22,8 @@ class WalkMemory {
   std::int64_t pool_free() const { return graph_.machine.pool - pool_used_; }
   std::int64_t hbm_used() const { return hbm_used_; }
   std::int64_t pool_used() const { return pool_used_; }
+  std::int64_t in_hbm(int tensor) const { return resident_[tensor]; }
+  std::int64_t in_pool(int tensor) const { return own_[tensor]; }  // its pool bytes, valid or stale
   std::int64_t hbm_peak() const { return hbm_peak_; }
   std::int64_t pool_peak() const { return pool_peak_; }
 
