@@ -37,7 +37,12 @@ struct SimulateOptions : MachineOptions {
   bool fold = false;
 };
 
+struct ReportOptions {
+  std::string directory, output;
+};
+
 int run_command(const RunOptions& options);
+int report_command(const ReportOptions& options);
 int trace_generate_command(const std::string& workload, const std::string& output);
 int trace_info_command(const std::string& trace, bool json);
 int plan_command(const PlanOptions& options);

@@ -20,6 +20,7 @@ namespace {
 
 RunRecord ideal_run(const Job& job, int iterations, bool full) {
   ReplayOptions options;
+  options.series = job.series;
   options.iterations = iterations;
   options.full_record = full;
   options.everything_in_place = true;
@@ -45,6 +46,7 @@ Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
+  evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
   if (job.keep_record) evaluation.record = std::move(record);
   return evaluation;
 }
@@ -54,7 +56,7 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   outcome.fits = false;
   outcome.reason = reason;
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
-  return {summarize(outcome), {}, {}};
+  return {summarize(outcome), {}, {}, {}};
 }
 
 Evaluation evaluate_resident(const Job& job) {
@@ -70,6 +72,7 @@ RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
   ReplayOptions options;
   options.iterations = job.iterations;
   options.full_record = job.keep_record;
+  options.series = job.series;
   return (job.fold ? replay_folded : replay)(job.graph, job.hardware, factory, options);
 }
 

@@ -22,12 +22,14 @@ struct Job {
   int iterations = 1;
   bool keep_record = false;  // for a timeline: all iterations
   bool fold = false;         // one NPU stands for all; InfeasibleError where that is not exact
+  bool series = false;       // keep levels over time, of the slowest NPU
 };
 
 struct Evaluation {
   Result result;
   std::optional<RunRecord> record;  // when kept, and the run could happen
   std::optional<Plan> plan;         // of a policy that plans
+  std::vector<IterationSeries> series;  // when asked for, and the run could happen
 };
 
 // A policy that can't run has a result with `fits: false` and the reason; nothing is thrown for that.

@@ -66,6 +66,14 @@ void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
   run->callback([&] { chosen = [&] { return run_command(options); }; });
 }
 
+void add_report(CLI::App& app, ReportOptions& options, Command& chosen) {
+  auto* report = app.add_subcommand("report", "the results of `run` or `sweep` -> one self-contained HTML page");
+  report->add_option("DIR", options.directory, "folder that `run -o` or `sweep -o` wrote")->required();
+  report->add_option("-o,--output", options.output, "page to write (default: DIR/report.html); - is standard output");
+  report->footer("Example: hyperoffload report out/quickstart -o report.html");
+  report->callback([&] { chosen = [&] { return report_command(options); }; });
+}
+
 struct TraceOptions {
   std::string input, output;
   bool json = false;
@@ -257,6 +265,7 @@ int parse_and_run(int argc, char** argv) {
   app.footer("Example: hyperoffload run configs/experiments/quickstart.yaml");
   Command chosen;
   RunOptions run;
+  ReportOptions report;
   TraceOptions trace;
   ImportCommand import;
   ExportCommand export_plan;
@@ -267,6 +276,7 @@ int parse_and_run(int argc, char** argv) {
   CalibrateCommand calibrate;
   std::string shell;
   add_run(app, run, chosen);
+  add_report(app, report, chosen);
   add_trace(app, trace, import, chosen);
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);

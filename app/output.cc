@@ -14,6 +14,7 @@
 #include "sim/report/chrome_trace.h"
 #include "sim/report/result_csv.h"
 #include "sim/report/result_json.h"
+#include "sim/report/series_json.h"
 
 namespace hyperoffload {
 namespace {
@@ -30,26 +31,30 @@ void make_directory(const std::string& directory) {
 }
 
 // "on_demand:evict=oldest" -> "on_demand-evict-oldest": the policy in a file's name.
-std::string file_stem(const PolicySpec& policy) {
-  std::string stem = policy.text();
-  std::replace_if(
-      stem.begin(), stem.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
-  return stem;
-}
+std::string file_stem(const PolicySpec& policy) { return policy_file_stem(policy.text()); }
 
 // One policy, in its own process; what comes back is its result as JSON.
 std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
   const Job job{experiment.graph, experiment.hardware, experiment.iterations,
-                experiment.timeline && !directory.empty()};
+                experiment.timeline && !directory.empty(), false, !directory.empty()};
   const Evaluation evaluation = evaluate(job, policy);
   const fs::path stem = fs::path(directory) / file_stem(policy);
   if (!directory.empty() && evaluation.plan)
     write_output(stem.string() + ".plan.json", plan_to_json(*evaluation.plan, experiment.graph));
+  if (!evaluation.series.empty())
+    write_output(stem.string() + ".series.json",
+                 series_to_json(experiment.graph, experiment.hardware, evaluation.result, evaluation.series));
   if (evaluation.record) write_timeline(stem.string() + ".trace.json", job, evaluation);
   return result_to_json(evaluation.result);
 }
 
 }  // namespace
+
+std::string policy_file_stem(std::string policy) {
+  std::replace_if(
+      policy.begin(), policy.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
+  return policy;
+}
 
 void write_output(const std::string& path, const std::string& text) {
   if (path.empty())

@@ -15,8 +15,12 @@ void write_output(const std::string& path, const std::string& text);
 // Chrome trace event JSON; gzipped when the name ends in .gz.
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
 
+// "on_demand:evict=oldest" -> "on_demand-evict-oldest": a policy in a file's name.
+std::string policy_file_stem(std::string policy);
+
 // Runs every policy, `jobs` at once, each in a process of its own. With a directory: results.json,
-// results.csv, POLICY.plan.json of a policy that plans, POLICY.trace.json if timelines are asked for.
+// results.csv, POLICY.series.json, POLICY.plan.json of a policy that plans, POLICY.trace.json if timelines are
+// asked for.
 std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs);
 
 }  // namespace hyperoffload

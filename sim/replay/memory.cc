@@ -29,7 +29,7 @@ void Ledger::give(Bytes bytes) {
 }
 
 Memory::Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger& hbm, Pool& pool, int npu)
-    : hbm_(hbm), pool_(pool), npu_(npu) {
+    : graph_(graph), hbm_(hbm), pool_(pool), npu_(npu) {
   const std::size_t count = graph.tensors().size();
   cuts.resize(count);
   pieces_.resize(count);
@@ -48,6 +48,16 @@ Memory::Memory(const Graph& graph, std::vector<std::vector<Bytes>> cuts, Ledger&
   if (pool_.fixed()) return;
   places_.resize(count);
   for (std::size_t t = 0; t < count; ++t) places_[t].resize(pieces_[t].size());
+}
+
+void Memory::take_hbm(TensorId t, Bytes bytes) {
+  hbm_.take(bytes);
+  by_kind_[static_cast<std::size_t>(graph_.tensor(t).kind)] += bytes;
+}
+
+void Memory::give_hbm(TensorId t, Bytes bytes) {
+  hbm_.give(bytes);
+  by_kind_[static_cast<std::size_t>(graph_.tensor(t).kind)] -= bytes;
 }
 
 void Memory::take_pool(TensorId t, std::size_t piece) {
@@ -123,7 +133,7 @@ void Memory::place(TensorId t, Tier tier) {
   for (std::size_t i = 0; i < pieces(t).size(); ++i) {
     Piece& p = pieces(t)[i];
     if (tier == Tier::kHbm) {
-      hbm_.take(p.bytes());
+      take_hbm(t, p.bytes());
       p.hbm = HbmState::kResident;
     } else {
       take_pool(t, i);
@@ -137,7 +147,7 @@ void Memory::write_in_hbm(TensorId t) {
   for (Piece& p : pieces(t)) {
     HYPER_CHECK(p.hbm != HbmState::kArriving, "a write while its bytes arrive");
     HYPER_CHECK(p.pool != PoolState::kLeaving, "a write while its bytes are being stored");
-    if (p.hbm == HbmState::kAbsent) hbm_.take(p.bytes());
+    if (p.hbm == HbmState::kAbsent) take_hbm(t, p.bytes());
     p.hbm = HbmState::kResident;
     if (p.pool == PoolState::kValid) p.pool = PoolState::kStale;
   }
@@ -173,7 +183,7 @@ void Memory::start_transfer(TensorId t, Bytes from, Bytes to, bool to_hbm) {
   for_range(pieces(t), from, to, [&](Piece& p) {
     if (to_hbm) {
       HYPER_CHECK(p.hbm == HbmState::kAbsent && p.pool == PoolState::kValid, "prefetching what can't be");
-      hbm_.take(p.bytes());
+      take_hbm(t, p.bytes());
       p.hbm = HbmState::kArriving;
     } else {
       HYPER_CHECK(p.hbm == HbmState::kResident, "storing what is not resident");
@@ -197,7 +207,7 @@ void Memory::end_transfer(TensorId t, Bytes from, Bytes to, bool to_hbm) {
 void Memory::detach(TensorId t, Bytes from, Bytes to) {
   for_range(pieces(t), from, to, [&](Piece& p) {
     HYPER_CHECK(p.hbm == HbmState::kResident && p.pool == PoolState::kValid, "detaching the last valid copy");
-    hbm_.give(p.bytes());
+    give_hbm(t, p.bytes());
     p.hbm = HbmState::kAbsent;
   });
 }
@@ -207,7 +217,7 @@ void Memory::die(TensorId t) {
   alive_[t.index()] = 0;
   for (std::size_t i = 0; i < pieces(t).size(); ++i) {
     Piece& p = pieces(t)[i];
-    if (p.hbm != HbmState::kAbsent) hbm_.give(p.bytes());
+    if (p.hbm != HbmState::kAbsent) give_hbm(t, p.bytes());
     if (p.pool != PoolState::kNone) give_pool(t, i);
     p.hbm = HbmState::kAbsent;
     p.pool = PoolState::kNone;

@@ -11,6 +11,7 @@
 
 #include "sim/machine/placement.h"
 #include "sim/model/graph.h"
+#include "sim/report/series.h"
 
 namespace hyperoffload {
 
@@ -76,6 +77,8 @@ class Memory {
   // HBM bytes that a prefetch of [from, to) would have to take.
   Bytes absent_bytes(TensorId t, Bytes from, Bytes to) const;
 
+  const HbmFill& hbm_by_kind() const { return by_kind_; }  // workspace is not in it
+
   Ledger& hbm() { return hbm_; }
   Pool& pool() { return pool_; }
   const Ledger& hbm() const { return hbm_; }
@@ -83,6 +86,8 @@ class Memory {
 
  private:
   PoolPiece pool_piece(TensorId t, const Piece& p) const { return {npu_, t, p.from, p.bytes()}; }
+  void take_hbm(TensorId t, Bytes bytes);
+  void give_hbm(TensorId t, Bytes bytes);
   void take_pool(TensorId t, std::size_t piece);
   void give_pool(TensorId t, std::size_t piece);
 
@@ -90,6 +95,8 @@ class Memory {
   std::vector<char> alive_;
   std::vector<int> transfers_, stores_;
   std::vector<std::vector<Extents>> places_;  // by tensor and piece, where the pool doesn't fix them
+  const Graph& graph_;
+  HbmFill by_kind_{};
   Ledger& hbm_;
   Pool& pool_;
   const int npu_;

@@ -52,6 +52,7 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
     copy_slots_[d].direction = static_cast<Direction>(d);
     copy_slots_[d].flowing.slot = &copy_slots_[d];
   }
+  if (options.series) series_.emplace(engines, hardware.npu_count > 64 ? 256 : 1024);
   accesses_left_.assign(graph.tensors().size(), 0);
   born_in_.assign(graph.tensors().size(), -1);
   last_transfer_.assign(graph.tensors().size(), -1);
@@ -90,6 +91,7 @@ void NpuReplay::place_initial() {
           largest_residents(graph_, memory_, tier)));
     memory_.place(TensorId(t), tier);
   }
+  sample_series();
 }
 
 void NpuReplay::settle() {
@@ -109,6 +111,7 @@ void NpuReplay::settle() {
     changed |= start_transfers();
   }
   sample_memory();
+  sample_series();
 }
 
 bool NpuReplay::start_iteration() {
@@ -117,10 +120,12 @@ bool NpuReplay::start_iteration() {
   if (view_.iteration + 1 == options_.iterations) {
     finished_ = true;
     record_.hbm_peak = hbm_.peak();
+    if (series_) series_->finish(view_.now);
     return false;
   }
   ++view_.iteration;
   record_.iteration_start.push_back(view_.now);
+  if (series_) series_->start_iteration(view_.iteration, view_.now);
   if (!options_.full_record) {
     record_.ops.clear();
     std::erase_if(transfers_, [](const auto& entry) { return entry.second.end.value >= 0; });
@@ -145,6 +150,7 @@ bool NpuReplay::start_inputs() {
     memory_.place(t, Tier::kHbm);
     is_born(t);
   }
+  sample_series();
   view_.inputs_taken = true;
   record_.inputs_taken.push_back(view_.now);
   policy_->inputs_taken(view_);
@@ -188,6 +194,7 @@ bool NpuReplay::try_start(EngineId engine) {
   }
   if (head.resident.value < 0) head.resident = view_.now;
   if (!room_is_there(op)) {
+    if (head.room_short == Bytes(0)) head.room_short = bytes_short(op);
     if (op.memory == Tier::kPool) waits_for_pool_ = ever_waited_for_pool_ = true;
     policy_->op_blocked(id);
     return false;
@@ -235,6 +242,19 @@ bool NpuReplay::room_is_there(const Op& op) {
   return memory_.pool().fits(pool_pieces_);
 }
 
+Bytes NpuReplay::bytes_short(const Op& op) const {
+  const bool in_hbm = op.memory == Tier::kHbm;
+  const Bytes free =
+      in_hbm ? hbm_.capacity() - hbm_.used() : memory_.pool().capacity() - memory_.pool().used();
+  return room_needed(op) - free;
+}
+
+Bytes NpuReplay::pool_short(const std::vector<PoolPiece>& pieces) const {
+  Bytes need;
+  for (const PoolPiece& piece : pieces) need += piece.bytes;
+  return need - (memory_.pool().capacity() - memory_.pool().used());
+}
+
 // An op waits for these tensors: what moves them now is demand.
 void NpuReplay::demand_for(const Op& op) {
   for (Direction direction : {Direction::kPoolToHbm, Direction::kHbmToPool}) {
@@ -276,13 +296,14 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   view_.running[engine.index()] = id;
   Head& head = heads_[engine.index()];
   OpRecord record{view_.iteration,  id, head.ready, head.resident, view_.now, Seconds(-1), cost.alone,
-                  TensorId::none(), -1};
+                  TensorId::none(), -1, head.room_short};
   if (head.resident > head.ready && !head.missing.is_none()) {
     record.waited_for = head.missing;
     record.waited_transfer =
         static_cast<int>(last_transfer_[head.missing.index()]);  // absolute until take_record()
   }
   head = Head{};
+  sample_series();
   open_record_[engine.index()] = record_.ops.size();
   record_.ops.push_back(record);
   policy_->op_started(id, view_);
@@ -300,7 +321,9 @@ void NpuReplay::end_op(EngineId engine) {
   ++view_.ops_done[engine.index()];
   --ops_left_;
   dirty_ = true;
-  record_.ops[open_record_[engine.index()]].end = view_.now;
+  OpRecord& record = record_.ops[open_record_[engine.index()]];
+  record.end = view_.now;
+  if (series_) series_->ran(engine, record.start, record.end);
   if (op.memory == Tier::kHbm)
     hbm_.give(op.workspace);
   else if (op.workspace > Bytes(0))
@@ -354,16 +377,22 @@ bool NpuReplay::start_transfer(Direction direction) {
   const auto move = policy_->next_transfer(direction, view_);
   if (!move) {
     queued_[d] = Seconds(-1);
+    room_short_[d] = Bytes(0);
     return false;
   }
   if (queued_[d].value < 0) queued_[d] = view_.now;
   if (one_transfer_engine_ && view_.busy[1 - d]) return false;
   if (direction == Direction::kPoolToHbm) {
-    if (!hbm_.fits(memory_.absent_bytes(move->tensor, move->from, move->to))) return false;
+    const Bytes absent = memory_.absent_bytes(move->tensor, move->from, move->to);
+    if (!hbm_.fits(absent)) {
+      if (room_short_[d] == Bytes(0)) room_short_[d] = absent - (hbm_.capacity() - hbm_.used());
+      return false;
+    }
   } else {
     pool_pieces_.clear();
     memory_.unallocated(move->tensor, move->from, move->to, pool_pieces_);
     if (!memory_.pool().fits(pool_pieces_)) {
+      if (room_short_[d] == Bytes(0)) room_short_[d] = pool_short(pool_pieces_);
       waits_for_pool_ = ever_waited_for_pool_ = true;
       return false;
     }
@@ -380,7 +409,9 @@ void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued
   slot.move = move;
   transfers_.emplace_back(transfer_count_++,
                           TransferRecord{direction, move.iteration, move.tensor, move.from, move.to, queued,
-                                         view_.now, view_.now, Seconds(-1), move.action});
+                                         view_.now, view_.now, Seconds(-1), move.action,
+                                         std::exchange(room_short_[d], Bytes(0))});
+  sample_series();
   policy_->transfer_started(direction, move, view_);
   if (machine_.copy_takes_time(direction, move.to - move.from))
     machine_.copy(index_, direction, memory_.places(move.tensor, move.from, move.to),
@@ -409,10 +440,18 @@ void NpuReplay::end_copy(Direction direction) {
   auto& [index, record] = open_transfer(direction);
   record.end = view_.now;
   last_transfer_[move.tensor.index()] = index;
+  if (series_) series_->carried(direction, record.flow_start, record.end, record.bytes());
   if (finished_) return;
   memory_.end_transfer(move.tensor, move.from, move.to, direction == Direction::kPoolToHbm);
   policy_->transfer_ended(direction, move, view_);
   die_if_over(move.tensor);
+}
+
+void NpuReplay::sample_series() {
+  if (!series_ || finished_) return;
+  HbmFill fill = memory_.hbm_by_kind();
+  fill[kTensorKinds] = hbm_.used() - total(fill);
+  series_->sample(view_.now, fill, memory_.pool().used());
 }
 
 void NpuReplay::sample_memory() {
@@ -467,7 +506,8 @@ std::string NpuReplay::waiting_for() const {
                      largest_residents(graph_, memory_, Tier::kHbm));
 }
 
-NpuRecord NpuReplay::take_record() {
+NpuRecord NpuReplay::take_record(bool with_series) {
+  if (series_ && with_series) record_.series = series_->take();
   std::vector<std::int64_t> absolute;
   for (auto& [index, transfer] : transfers_) {
     absolute.push_back(index);

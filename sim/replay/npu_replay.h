@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,7 +30,8 @@ class NpuReplay {
   bool take_dirty() { return std::exchange(dirty_, false); }
   void make_dirty() { dirty_ = true; }
   std::string waiting_for() const;  // one sentence, for a run that is stuck
-  NpuRecord take_record();
+  Seconds last_iteration() const { return record_.iteration_end.back() - record_.iteration_start.back(); }
+  NpuRecord take_record(bool with_series);
 
  private:
   struct OpSlot final : Completion {
@@ -50,6 +52,7 @@ class NpuReplay {
   struct Head {  // the next op of an engine, while it waits
     Seconds ready{-1}, resident{-1};
     TensorId missing;
+    Bytes room_short;
   };
 
   bool start_iteration();
@@ -59,6 +62,8 @@ class NpuReplay {
   bool accesses_in_place(OpId op, TensorId& missing) const;
   Bytes room_needed(const Op& op) const;
   bool room_is_there(const Op& op);
+  Bytes bytes_short(const Op& op) const;
+  Bytes pool_short(const std::vector<PoolPiece>& pieces) const;
   Bytes working_set(const Op& op) const;
   void begin_op(EngineId engine, OpId op);
   void end_op(EngineId engine);
@@ -76,6 +81,7 @@ class NpuReplay {
   void copy_flows(Direction direction);
   void end_copy(Direction direction);
   void sample_memory();
+  void sample_series();
   std::size_t engine_count() const { return graph_.engines().size(); }
 
   const int index_;
@@ -104,8 +110,10 @@ class NpuReplay {
   bool finished_ = false, dirty_ = true, waits_for_pool_ = false,
        ever_waited_for_pool_ = false;
   Seconds queued_[2] = {Seconds(-1), Seconds(-1)};
+  Bytes room_short_[2];  // of the head of each queue, when it was first short
 
   NpuRecord record_;
+  std::optional<SeriesRecorder> series_;
   std::deque<std::pair<std::int64_t, TransferRecord>> transfers_;  // with their absolute index
   std::int64_t transfer_count_ = 0;
 };

@@ -84,9 +84,10 @@ class World {
     record.full = options_.full_record;
     record.pool_peak = pool_.peak();
     record.pool_requested_peak = pool_.requested_peak();
+    const std::size_t slowest = slowest_npu();
     for (auto& npu : npus_) {
       record.waited_for_pool |= npu->ever_waited_for_pool();
-      record.npus.push_back(npu->take_record());
+      record.npus.push_back(npu->take_record(record.npus.size() == slowest));
     }
     return record;
   }
@@ -105,6 +106,14 @@ class World {
         again = true;
       }
     }
+  }
+
+  // As sim/report chooses it: the longest last iteration, the lowest index among equals.
+  std::size_t slowest_npu() const {
+    std::size_t slowest = 0;
+    for (std::size_t n = 1; n < npus_.size(); ++n)
+      if (npus_[n]->last_iteration() > npus_[slowest]->last_iteration()) slowest = n;
+    return slowest;
   }
 
   void report_stuck() const {
@@ -154,8 +163,31 @@ std::string pack(const RunRecord& record) {
     put(out, npu.iteration_end);
     put(out, npu.inputs_taken);
     put(out, std::vector<Bytes>{npu.hbm_peak});
+    put(out, std::vector<std::uint64_t>{npu.series.size()});
+    for (const IterationSeries& s : npu.series) {
+      put(out, std::vector<std::int64_t>{s.iteration, s.changes, static_cast<std::int64_t>(s.engines)});
+      put(out, std::vector<Seconds>{s.start, s.end, s.fill_step, s.use_step});
+      put(out, s.fill);
+      put(out, s.use);
+    }
   }
   return out;
+}
+
+void unpack_series(const std::string& in, std::size_t& at, IterationSeries& series) {
+  std::vector<std::int64_t> counts;
+  std::vector<Seconds> times;
+  get(in, at, counts);
+  get(in, at, times);
+  get(in, at, series.fill);
+  get(in, at, series.use);
+  series.iteration = static_cast<int>(counts[0]);
+  series.changes = counts[1];
+  series.engines = static_cast<std::size_t>(counts[2]);
+  series.start = times[0];
+  series.end = times[1];
+  series.fill_step = times[2];
+  series.use_step = times[3];
 }
 
 RunRecord unpack(const std::string& in) {
@@ -179,6 +211,10 @@ RunRecord unpack(const std::string& in) {
     get(in, at, npu.inputs_taken);
     get(in, at, peak);
     npu.hbm_peak = peak[0];
+    std::vector<std::uint64_t> count;
+    get(in, at, count);
+    npu.series.resize(count[0]);
+    for (IterationSeries& s : npu.series) unpack_series(in, at, s);
   }
   HYPER_CHECK(at == in.size(), "a record that was packed otherwise");
   return record;

@@ -54,6 +54,10 @@ struct Wait {
   std::string tensor;          // the one waited for; empty: none, or not known
   std::optional<Bytes> bytes;  // of the transfer waited for
   std::optional<Seconds> transfer_start, transfer_end;
+  // What held the transfer back before it started: "transfer" (one ahead on the same link), "room" in the
+  // tier it fills, or "op" (its anchor, or an earlier use of its tensor, was not done). Empty: nothing known.
+  std::string held_by, held_by_name;
+  std::optional<Bytes> short_bytes;  // room that was missing, for the op or for that transfer, at first
 };
 
 // Stall of single ops: start - ready plus the time above its ideal duration, over all ops.

@@ -31,7 +31,10 @@ Json wait_fields(const Wait& w) {
           {"tensor", text(w.tensor)},
           {"bytes", number(w.bytes)},
           {"transfer_start_s", number(w.transfer_start)},
-          {"transfer_end_s", number(w.transfer_end)}};
+          {"transfer_end_s", number(w.transfer_end)},
+          {"held_by", text(w.held_by)},
+          {"held_by_name", text(w.held_by_name)},
+          {"short_bytes", number(w.short_bytes)}};
 }
 
 Json stall_fields(const NpuFigures& f, bool with_worst) {

@@ -78,6 +78,9 @@ std::vector<Wait> read_worst(const Node& list) {
     if (const Node bytes = in.at("bytes"); !bytes.is_null()) w.bytes = bytes.bytes();
     w.transfer_start = in.at("transfer_start_s").maybe_seconds();
     w.transfer_end = in.at("transfer_end_s").maybe_seconds();
+    w.held_by = in.at("held_by").text_or_null();
+    w.held_by_name = in.at("held_by_name").text_or_null();
+    if (const Node room = in.at("short_bytes"); !room.is_null()) w.short_bytes = room.bytes();
     waits.push_back(std::move(w));
   }
   return waits;

@@ -7,10 +7,9 @@
 
 #include "sim/model/ids.h"
 #include "sim/model/units.h"
+#include "sim/report/series.h"
 
 namespace hyperoffload {
-
-enum class Direction { kPoolToHbm, kHbmToPool };  // prefetch (load), store (write back)
 
 // Why an op had not started although its engine was free and its dependencies were done.
 enum class WaitCause { kNone, kTransfer, kRoom, kInputRoom };
@@ -25,6 +24,7 @@ struct OpRecord {
   Seconds alone;     // its duration with nothing else using HBM (end - start >= alone)
   TensorId waited_for;      // the tensor that was last to become resident; none if no wait
   int waited_transfer = -1; // index into NpuRecord::transfers of the transfer it waited for, or -1
+  Bytes room_short;         // when it had to wait for room: the bytes short at first
 };
 
 struct TransferRecord {
@@ -37,6 +37,7 @@ struct TransferRecord {
   Seconds flow_start;     // start + latency: the bandwidth part begins
   Seconds end;            // also where it lies behind the last op's end: the end it would have
   int action = -1;        // index into Plan::actions, or -1
+  Bytes room_short;       // when it had to wait for room: the bytes short at first
   Bytes bytes() const { return to - from; }
 };
 
@@ -53,6 +54,7 @@ struct NpuRecord {
   std::vector<Seconds> iteration_start;   // one an iteration
   std::vector<Seconds> iteration_end;     // its last op's end
   std::vector<Seconds> inputs_taken;      // when its inputs' bytes were taken; empty: at its start
+  std::vector<IterationSeries> series;    // when asked for, and of the slowest NPU only
   Bytes hbm_peak;                         // before the last op's end, transfers in flight included
 };
 

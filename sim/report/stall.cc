@@ -230,6 +230,28 @@ struct Candidate {
   double wait;
 };
 
+// What a transfer waited for last, before it started.
+void say_what_held(const StallInput& input, const TransferRecord& t, Wait& wait) {
+  const double same = instant(t.start);
+  if ((t.start - t.queued).value > same) {
+    wait.held_by = "room";
+    wait.short_bytes = t.room_short;
+    return;
+  }
+  const auto ends_at_its_start = [&](Seconds end) { return std::abs((t.queued - end).value) <= same; };
+  for (const TransferRecord& other : input.npu.transfers)
+    if (&other != &t && other.direction == t.direction && other.start < t.start && ends_at_its_start(other.end)) {
+      wait.held_by = "transfer";
+      wait.held_by_name = input.graph.tensor(other.tensor).name;
+    }
+  if (!wait.held_by.empty()) return;
+  for (const OpRecord& op : input.npu.ops)
+    if (ends_at_its_start(op.end)) {
+      wait.held_by = "op";
+      wait.held_by_name = input.graph.op(op.op).name;
+    }
+}
+
 Wait describe(const StallInput& input, const Candidate& c) {
   const OpRecord& op = *c.step->op;
   Wait wait;
@@ -250,6 +272,7 @@ Wait describe(const StallInput& input, const Candidate& c) {
       wait.from = c.step->follows;
       break;
   }
+  if (c.cause == StallCause::kNoRoom && op.room_short > Bytes(0)) wait.short_bytes = op.room_short;
   if (c.cause != StallCause::kLateTransfer) return wait;
   wait.reason = largest_reason(c.step->parts);
   if (!op.waited_for.is_none()) wait.tensor = input.graph.tensor(op.waited_for).name;
@@ -258,6 +281,7 @@ Wait describe(const StallInput& input, const Candidate& c) {
     wait.bytes = t.bytes();
     wait.transfer_start = t.start;
     wait.transfer_end = t.end;
+    say_what_held(input, t, wait);
     if (wait.tensor.empty() && !t.tensor.is_none()) wait.tensor = input.graph.tensor(t.tensor).name;
   }
   return wait;

@@ -59,6 +59,10 @@ TEST_CASE("Every field of the result format is written with its value") {
   REQUIRE(j["npus"].size() == 2);
   CHECK(j["npus"][0]["iteration_s"] == r.npus[0].iteration.value);
   CHECK(j["stalls"]["worst"][0]["op"] == "op\n7");
+  CHECK(j["stalls"]["worst"][0]["held_by"] == "transfer");
+  CHECK(j["stalls"]["worst"][0]["held_by_name"] == "w2");
+  CHECK(j["stalls"]["worst"][0]["short_bytes"].is_null());
+  CHECK(j["stalls"]["worst"][1]["short_bytes"] == 123);
   CHECK(j["stalls"]["worst"][1]["tensor"].is_null());
 }
 

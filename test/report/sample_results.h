@@ -42,9 +42,12 @@ inline Result sample_result() {
   wait.bytes = Bytes(999);
   wait.transfer_start = Seconds(0.05);
   wait.transfer_end = Seconds(0.16);
+  wait.held_by = "transfer";
+  wait.held_by_name = "w2";
   Wait room;
   room.op = "op8";
   room.cause = StallCause::kNoRoom;
+  room.short_bytes = Bytes(123);
   r.npus[1].worst = {wait, room};
   r.hbm_peak = Bytes(4001);
   r.pool_peak = Bytes((std::int64_t{1} << 60) + 1);

@@ -49,9 +49,11 @@ TEST_CASE("Each kind of wait of one engine is its own cause and they add up to t
       one_pass({op_record(0, 0, 3, 3, 13), op_record(1, 13, 17, 19, 29), op_record(2, 29, 29, 29, 44)},
                {transfer(kIn, 1, 6, 6, 7, 17)});
   record.npus[0].inputs_taken = {us(3)};
+  record.npus[0].ops[1].room_short = Bytes(400);
   wait_for(record.npus[0].ops[1], 0, 1);
   const StallReport report = attribute(graph, record, us(30));
   check_us(report.causes.input_room, 3);
+  CHECK(report.worst[3].short_bytes == Bytes(400));
   check_us(report.causes.late_transfer, 17 - 13);
   check_us(report.causes.no_room, 19 - 17);
   check_us(report.causes.hbm_contention, (44 - 29) - 10);
@@ -86,6 +88,7 @@ TEST_CASE("A late transfer is split by what it was doing while the op waited") {
   // transfer is at the head but has room only at 19; 1 us latency, 10 us on the link: resident at 30.
   RunRecord record = one_pass({op_record(0, 0, 0, 0, 10), op_record(1, 10, 30, 30, 40)},
                               {transfer(kIn, 0, 1, 1, 2, 12), transfer(kIn, 1, 15, 19, 20, 30)});
+  record.npus[0].transfers[1].room_short = Bytes(700);
   wait_for(record.npus[0].ops[1], 1, 1);
   const StallReport report = attribute(graph, record, us(20));
   check_us(report.late_transfer.link_busy, 12 - 10);
@@ -94,6 +97,27 @@ TEST_CASE("A late transfer is split by what it was doing while the op waited") {
   check_us(report.late_transfer.latency, 20 - 19);
   check_us(report.late_transfer.carrying, 30 - 20);
   CHECK(report.worst[0].reason == "carrying");
+  CHECK(report.worst[0].held_by == "room");  // last, before it started
+  CHECK(report.worst[0].short_bytes == Bytes(700));
+}
+
+TEST_CASE("A late transfer was held by the one ahead of it, or by the op after which it was issued") {
+  const Graph graph = toy_graph({0, 0});
+  // w0's load ends at 12, where w1's starts.
+  RunRecord behind = one_pass({op_record(0, 0, 0, 0, 10), op_record(1, 10, 23, 23, 33)},
+                              {transfer(kIn, 0, 1, 1, 2, 12), transfer(kIn, 1, 12, 12, 13, 23)});
+  wait_for(behind.npus[0].ops[1], 1, 1);
+  const StallReport after_transfer = attribute(graph, behind, us(20));
+  CHECK(after_transfer.worst[0].held_by == "transfer");
+  CHECK(after_transfer.worst[0].held_by_name == "w0");
+  CHECK_FALSE(after_transfer.worst[0].short_bytes.has_value());
+  // The link is idle; w1's load starts when op0 ends.
+  RunRecord issued = one_pass({op_record(0, 0, 0, 0, 10), op_record(1, 10, 21, 21, 31)},
+                              {transfer(kIn, 0, 0, 0, 1, 5), transfer(kIn, 1, 10, 10, 11, 21)});
+  wait_for(issued.npus[0].ops[1], 1, 1);
+  const StallReport after_op = attribute(graph, issued, us(20));
+  CHECK(after_op.worst[0].held_by == "op");
+  CHECK(after_op.worst[0].held_by_name == "op0");
 }
 
 TEST_CASE("A transfer behind one that waits for room waits for room, and the other link does not matter") {

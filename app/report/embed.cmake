@@ -1,0 +1,20 @@
+# Writes OUTPUT, a source file with the whole page as one text; empty when UPLOT_DIR is.
+set(page "")
+if(UPLOT_DIR)
+  file(READ ${REPORT_DIR}/page.html page)
+  file(READ ${UPLOT_DIR}/uPlot.min.css style)
+  file(READ ${REPORT_DIR}/style.css own)
+  string(APPEND style "${own}")
+  file(READ ${UPLOT_DIR}/uPlot.iife.min.js library)
+  set(script "")
+  foreach(part format charts timeline sections sweep main)
+    file(READ ${REPORT_DIR}/${part}.js own)
+    string(APPEND script "${own}")
+  endforeach()
+  string(REPLACE "/*style*/" "${style}" page "${page}")
+  string(REPLACE "/*library*/" "${library}" page "${page}")
+  string(REPLACE "/*script*/" "${script}" page "${page}")
+endif()
+file(WRITE ${OUTPUT} "// Made by app/report/embed.cmake.\nnamespace hyperoffload {\n"
+                     "extern const char* const kReportPage;\n"
+                     "const char* const kReportPage = R\"report_page(${page})report_page\";\n}\n")

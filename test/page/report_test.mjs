@@ -1,0 +1,173 @@
+// The page of `hyperoffload report` as a person meets it: right figures, no network, phone, print, keyboard.
+import assert from "node:assert/strict";
+import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { openBrowser, openPage, run, temporaryFolder } from "./browser.mjs";
+
+const folder = temporaryFolder();
+let browser, results;
+const experiment = "configs/experiments/llama-3.1-8b-decode.yaml";
+const short = folder.file("short"), page = folder.file("report.html");
+
+before(async () => {
+  run("run", experiment, "-o", short, "--set", "hbm=40GB");  // resident does not fit, the others stall
+  run("report", short, "-o", page);
+  results = JSON.parse(readFileSync(`${short}/results.json`, "utf8")).runs;
+  browser = await openBrowser();
+});
+after(async () => {
+  await browser?.close();
+  folder.remove();
+});
+
+// A number as shown, back in the unit of the field.
+const UNITS = { ns: 1e-9, "µs": 1e-6, ms: 1e-3, s: 1, B: 1, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30, TiB: 2 ** 40, "%": 0.01 };
+const shown = (text) => {
+  const [, number, unit] = /^([−-]?[\d.,]+)\s*([^\d\s]*)$/.exec(text.trim()) || [];
+  assert.ok(number, `a number: "${text}"`);
+  return Number(number.replace("−", "-").replaceAll(",", "")) * (unit in UNITS ? UNITS[unit] : 1);
+};
+const rowsOf = (p, section) => p.$$eval(`#${section} tr[data-policy]`, (rows) => rows.map((row) => ({
+  policy: row.dataset.policy, link: row.dataset.link,
+  cells: [...row.querySelectorAll("td[data-value]")].map((c) => ({ exact: Number(c.dataset.value), text: c.textContent })) })));
+const compare = (cells, expected, what) => {
+  assert.equal(cells.length, expected.length, what);
+  expected.forEach((value, i) => {
+    assert.equal(cells[i].exact, value, `${what}, number ${i}`);
+    // Four significant digits, of which the last may be rounded; percentages have one digit behind the point.
+    const rounding = cells[i].text.endsWith("%") ? 5.1e-4 : 6e-4 * Math.abs(value) + 1e-12;
+    assert.ok(Math.abs(shown(cells[i].text) - value) <= rounding, `${what}: ${cells[i].text} for ${value}`);
+  });
+};
+
+test("every figure on the page is that of results.json", async () => {
+  const { page: p, faults } = await openPage(browser, page);
+  assert.equal((await p.$$("#policies tr[data-policy]")).length, results.length);
+  for (const { policy, cells } of await rowsOf(p, "policies")) {
+    const r = results.find((one) => one.policy === policy);
+    compare(cells, [r.iteration_s, r.slowdown, r.stall_s, r.hbm_peak_bytes, r.pool_peak_bytes, r.pool_to_hbm_bytes, r.hbm_to_pool_bytes,
+      r.throughput.tokens_per_s], `policies of ${policy}`);
+  }
+  for (const { policy, cells } of await rowsOf(p, "stall")) {
+    const r = results.find((one) => one.policy === policy), s = r.stalls;
+    compare(cells, [r.stall_s, s.late_transfer_s, s.no_room_s, s.hbm_contention_s, s.input_room_s, s.other_s, s.per_op.stalled_ops, s.per_op.max_s],
+      `stall of ${policy}`);
+  }
+  for (const { policy, link, cells } of await rowsOf(p, "links")) {
+    const r = results.find((one) => one.policy === policy), use = r.links[link];
+    compare(cells, [use.transfers, r[`${link}_bytes`], use.busy_s, use.utilisation, use.hidden_s, use.exposed_s], `links of ${policy}`);
+  }
+  const graph = results.find((r) => r.policy === "graph");
+  const verdict = await p.textContent(".verdict");
+  assert.match(verdict, /^graph fits in 37\.25 GiB at /);  // 40 GB are 37.25 GiB; it fills them to the last page
+  assert.ok(verdict.includes(graph.slowdown.toPrecision(4)), verdict);
+  assert.equal(Number(await p.getAttribute("#series-peak", "data-value")), graph.hbm_peak_bytes);
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
+test("the longest waits say what was waited for, and what that waited for", async () => {
+  const { page: p } = await openPage(browser, page);
+  const worst = results.find((r) => r.policy === "graph").stalls.worst;
+  const rows = await p.$$eval("#stall h3 ~ div tbody tr", (all) => all.map((row) => [...row.children].map((c) => c.textContent)));
+  assert.equal(rows.length, worst.length);
+  rows.forEach(([op, waited, , what, held], i) => {
+    assert.equal(op, worst[i].op);
+    assert.ok(Math.abs(shown(waited) - worst[i].wait_s) <= 6e-4 * worst[i].wait_s);
+    if (worst[i].tensor) assert.ok(what.includes(worst[i].tensor), what);
+    if (worst[i].held_by_name && worst[i].held_by_name !== worst[i].tensor) assert.ok(held.includes(worst[i].held_by_name), held);
+  });
+  await p.close();
+});
+
+test("a phone doesn't scroll sideways, in either theme", async () => {
+  for (const width of [320, 390])
+    for (const colorScheme of ["light", "dark"]) {
+      const { page: p, faults } = await openPage(browser, page, { viewport: { width, height: 800 }, colorScheme });
+      assert.ok((await p.evaluate(() => document.documentElement.scrollWidth)) <= width, `${width} px`);
+      const paper = await p.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      const [red] = paper.match(/\d+/g).map(Number);
+      assert.equal(red > 128, colorScheme === "light", paper);
+      assert.deepEqual(faults, []);
+      await p.close();
+    }
+});
+
+test("it prints on white paper, all sections", async () => {
+  const { page: p } = await openPage(browser, page, { colorScheme: "dark" });
+  await p.evaluate(() => dispatchEvent(new Event("beforeprint")));
+  await p.emulateMedia({ media: "print" });
+  assert.equal(await p.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
+  assert.ok((await p.pdf({ format: "A4" })).length > 10000);
+  await p.close();
+});
+
+test("charts read out by keyboard, have names, and stand beside tables", async () => {
+  const { page: p, faults } = await openPage(browser, page);
+  const charts = await p.$$(".chart");
+  assert.equal(charts.length, 4);
+  for (const chart of charts) {
+    assert.ok((await chart.getAttribute("aria-label")).length > 40);
+    await chart.focus();
+    await p.keyboard.press("ArrowRight");
+    await p.keyboard.press("ArrowRight");
+    const text = await chart.evaluate((c) => c.nextElementSibling.textContent);
+    assert.match(text, /^(at|from) [\d.]+ (ns|µs|ms|s)/);
+    await p.keyboard.press("+");
+    await p.keyboard.press("0");
+  }
+  const unnamed = await p.$$eval("table", (all) => all.filter((t) => !t.caption?.textContent).length);
+  assert.equal(unnamed, 0);
+  await p.focus("#time summary");
+  await p.keyboard.press("Enter");
+  const rows = await p.$$eval("#time details tbody tr", (all) => all.map((r) => Number(r.querySelector("td").dataset.value)));
+  assert.equal(rows.length, 20);
+  assert.equal(Math.max(...rows), results.find((r) => r.policy === "graph").hbm_peak_bytes);
+  await p.selectOption("#time select", "on_demand");
+  assert.equal(Number(await p.getAttribute("#series-peak", "data-value")), results.find((r) => r.policy === "on_demand").hbm_peak_bytes);
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
+test("names from a file stay text", async () => {
+  const evil = folder.file("evil");
+  mkdirSync(evil);
+  const name = "</script><script>document.title = 'taken'</script><img src=x onerror=\"document.title='taken'\"><!--";
+  const runs = structuredClone(results);
+  for (const r of runs) r.trace = name;
+  writeFileSync(`${evil}/results.json`, JSON.stringify({ runs }));
+  run("report", evil);
+  const { page: p, faults } = await openPage(browser, `${evil}/report.html`);
+  assert.equal(await p.textContent("h1"), name);
+  assert.notEqual(await p.title(), "taken");
+  assert.ok((await p.textContent("#time")).includes("no POLICY.series.json"));
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
+test("a sweep is drawn along the chosen axes, with the figures of results.csv", async () => {
+  const sweep = folder.file("sweep"), rows = [];
+  mkdirSync(sweep);
+  let head;
+  for (const hbm of ["44GB", "40GB"]) {
+    const lines = hbm === "40GB" ? readFileSync(`${short}/results.csv`, "utf8").trim().split("\n") : (() => {
+      run("run", experiment, "-o", folder.file(hbm), "--set", `hbm=${hbm}`);
+      return readFileSync(`${folder.file(hbm)}/results.csv`, "utf8").trim().split("\n");
+    })();
+    head = lines[0];
+    rows.push(...lines.slice(1).map((line) => `${hbm},${line}`));
+  }
+  writeFileSync(`${sweep}/results.csv`, [`hbm,${head}`, ...rows].join("\n") + "\n");
+  run("report", sweep);
+  const { page: p, faults } = await openPage(browser, `${sweep}/report.html`);
+  const read = () => p.$$eval("#sweep tbody tr", (all) => all.map((r) => [r.firstChild.textContent, ...[...r.querySelectorAll("td")].map((c) => c.dataset.value)]));
+  const at40 = (policy, field) => String(results.find((r) => r.policy === policy)[field]);
+  let table = await read();
+  assert.deepEqual(table.map((r) => r[0]), ["40GB", "44GB"]);  // by value, not by place
+  assert.deepEqual(table[0].slice(1, 4), [undefined, at40("on_demand", "iteration_s"), at40("graph", "iteration_s")]);  // resident does not fit
+  await p.selectOption("#sweep select >> nth=1", "hbm_peak_bytes");
+  table = await read();
+  assert.equal(table[0][3], at40("graph", "hbm_peak_bytes"));
+  assert.deepEqual(faults, []);
+  await p.close();
+});
