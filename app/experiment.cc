@@ -9,17 +9,6 @@
 namespace hyperoffload {
 namespace {
 
-Graph read_workload_graph(const YamlNode& node) {
-  if (node.is_scalar()) return read_workload_graph(load_yaml(node.file_name()));
-  if (node.is_map())
-    for (const auto& [key, value] : node.map())
-      if (key == "trace") {
-        const YamlMap map(node, {"trace"});
-        return load_graph(map.get("trace").file_name());
-      }
-  return generate_trace(read_workload(node));
-}
-
 std::vector<PolicySpec> read_policies(const YamlNode& node) {
   std::vector<PolicySpec> policies;
   for (const YamlNode& item : node.list()) {
@@ -32,12 +21,53 @@ std::vector<PolicySpec> read_policies(const YamlNode& node) {
   return policies;
 }
 
+const std::vector<std::string> kKeys = {"name",       "description", "hardware", "workload", "hbm",
+                                        "iterations", "policies",    "output",   "sweep"};
+
+// A file's content in the place of its name, where `path` leads into it.
+YamlNode with_content(const YamlNode& experiment, const std::string& path) {
+  for (const auto& [key, value] : experiment.map())
+    if ((key == "hardware" || key == "workload") && path.starts_with(key + ".") && value.is_scalar())
+      return with_value(experiment, key, load_yaml(value.file_name()));
+  return experiment;
+}
+
 }  // namespace
 
-Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings) {
-  const YamlNode root = apply_overrides(load_yaml(path), settings);
-  const YamlMap map(
-      root, {"name", "description", "hardware", "workload", "hbm", "iterations", "policies", "output"});
+YamlNode load_experiment_file(const std::string& path, const std::vector<std::string>& settings) {
+  YamlNode experiment = load_yaml(path);
+  for (const std::string& setting : settings)
+    experiment = apply_overrides(with_content(experiment, setting.substr(0, setting.find('='))), {setting});
+  return experiment;
+}
+
+YamlNode with_experiment_value(const YamlNode& experiment, const std::string& path, const YamlNode& value) {
+  return with_value(with_content(experiment, path), path, value);
+}
+
+YamlNode with_files_in_place(const YamlNode& experiment) {
+  return with_content(with_content(experiment, "hardware."), "workload.");
+}
+
+YamlNode workload_of(const YamlNode& experiment) {
+  const YamlNode node = YamlMap(experiment, kKeys).get("workload");
+  return node.is_scalar() ? load_yaml(node.file_name()) : node;
+}
+
+std::optional<std::string> trace_file_of(const YamlNode& workload) {
+  if (workload.is_map())
+    for (const auto& [key, value] : workload.map())
+      if (key == "trace") return YamlMap(workload, {"trace"}).get("trace").file_name();
+  return std::nullopt;
+}
+
+Graph read_workload_graph(const YamlNode& workload) {
+  const std::optional<std::string> trace = trace_file_of(workload);
+  return trace ? load_graph(*trace) : generate_trace(read_workload(workload));
+}
+
+Experiment read_experiment(const YamlNode& root) {
+  const YamlMap map(root, kKeys);
   Experiment experiment;
   experiment.name = map.get("name").string();
   const YamlNode hardware = map.get("hardware");
@@ -50,7 +80,15 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
     const YamlMap keys(*output, {"timeline"});
     if (const auto timeline = keys.find("timeline")) experiment.timeline = timeline->boolean();
   }
-  experiment.graph = read_workload_graph(map.get("workload"));
+  return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings) {
+  const YamlNode root = load_experiment_file(path, settings);
+  if (const auto sweep = YamlMap(root, kKeys).find("sweep"))
+    sweep->fail("a sweep", "none: `hyperoffload sweep` runs it, `run` takes one point");
+  Experiment experiment = read_experiment(root);
+  experiment.graph = read_workload_graph(workload_of(root));
   return experiment;
 }
 

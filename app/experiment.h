@@ -8,6 +8,7 @@
 #include "app/policy_spec.h"
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
+#include "sim/model/yaml_reader.h"
 
 namespace hyperoffload {
 
@@ -22,7 +23,22 @@ struct Experiment {
 
 inline constexpr int kMaxIterations = 100'000'000;
 
-// `settings`: "key=value" each, laid over the file before it is read.
+// `settings`: "key=value" each, laid over the file before it is read. One with `sweep:` is refused.
 Experiment load_experiment(const std::string& path, const std::vector<std::string>& settings);
+
+// In steps, for sweeps and questions. The file with the settings laid over it:
+YamlNode load_experiment_file(const std::string& path, const std::vector<std::string>& settings);
+// One value more; where the path leads into a machine or workload that is a file name, its content is put
+// in the place of the name first.
+YamlNode with_experiment_value(const YamlNode& experiment, const std::string& path, const YamlNode& value);
+// Machine and workload as content, not as file names.
+YamlNode with_files_in_place(const YamlNode& experiment);
+// All but the graph; a `sweep:` is passed over.
+Experiment read_experiment(const YamlNode& experiment);
+// The `workload:` as it stands in the experiment or in the file it names.
+YamlNode workload_of(const YamlNode& experiment);
+Graph read_workload_graph(const YamlNode& workload);
+// The layer trace that a workload names; none where it is generated.
+std::optional<std::string> trace_file_of(const YamlNode& workload);
 
 }  // namespace hyperoffload

@@ -16,6 +16,7 @@
 #include "app/import_command.h"
 #include "app/output.h"
 #include "app/policy_spec.h"
+#include "app/sweep.h"
 #include "app/version.h"
 #include "planner/memory_map.h"
 #include "sim/model/error.h"
@@ -72,6 +73,22 @@ void add_report(CLI::App& app, ReportOptions& options, Command& chosen) {
   report->add_option("-o,--output", options.output, "page to write (default: DIR/report.html); - is standard output");
   report->footer("Example: hyperoffload report out/quickstart -o report.html");
   report->callback([&] { chosen = [&] { return report_command(options); }; });
+}
+
+void add_sweep(CLI::App& app, SweepOptions& options, Command& chosen) {
+  auto* sweep = app.add_subcommand("sweep", "an experiment at every point of its `sweep:` axes; run again, it "
+                                            "does what is missing or changed");
+  sweep->add_option("EXPERIMENT", options.experiment, "experiment file (YAML) with `sweep:`")->required();
+  sweep->add_option("-o,--output", options.directory, "folder for results.csv and a folder a point")->required();
+  sweep->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  sweep->add_option("--jobs", options.jobs, "policies and points run at once")->check(count_from_1(1024));
+  sweep->add_option("--shard", options.shard, "I/N: the I-th of N shares of the points, for job arrays");
+  sweep->add_flag("--list", options.list, "print one command a point, and run none");
+  sweep->footer("Example: hyperoffload sweep configs/experiments/prefill-sweep.yaml -o out/sweep --jobs 2");
+  sweep->callback([&] { chosen = [&] { return sweep_command(options); }; });
 }
 
 struct TraceOptions {
@@ -266,6 +283,8 @@ int parse_and_run(int argc, char** argv) {
   Command chosen;
   RunOptions run;
   ReportOptions report;
+  SweepOptions sweep;
+  sweep.program = argv[0];
   TraceOptions trace;
   ImportCommand import;
   ExportCommand export_plan;
@@ -277,6 +296,7 @@ int parse_and_run(int argc, char** argv) {
   std::string shell;
   add_run(app, run, chosen);
   add_report(app, report, chosen);
+  add_sweep(app, sweep, chosen);
   add_trace(app, trace, import, chosen);
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);

@@ -21,24 +21,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void make_directory(const std::string& directory) {
-  if (directory == "-") throw InputError("-o", "-", "a folder: `run` writes several files");
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error || !fs::is_directory(directory))
-    throw InputError("-o " + directory, error ? error.message() : "a file of that name",
-                     "a folder, or a place to make one");
-}
-
-// "on_demand:evict=oldest" -> "on_demand-evict-oldest": the policy in a file's name.
-std::string file_stem(const PolicySpec& policy) { return policy_file_stem(policy.text()); }
-
 // One policy, in its own process; what comes back is its result as JSON.
 std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
   const Job job{experiment.graph, experiment.hardware, experiment.iterations,
                 experiment.timeline && !directory.empty(), false, !directory.empty()};
   const Evaluation evaluation = evaluate(job, policy);
-  const fs::path stem = fs::path(directory) / file_stem(policy);
+  const fs::path stem = fs::path(directory) / policy_file_stem(policy.text());
   if (!directory.empty() && evaluation.plan)
     write_output(stem.string() + ".plan.json", plan_to_json(*evaluation.plan, experiment.graph));
   if (!evaluation.series.empty())
@@ -54,6 +42,15 @@ std::string policy_file_stem(std::string policy) {
   std::replace_if(
       policy.begin(), policy.end(), [](char c) { return c == ':' || c == '=' || c == ',' || c == '/'; }, '-');
   return policy;
+}
+
+void make_directory(const std::string& directory) {
+  if (directory == "-") throw InputError("-o", "-", "a folder: several files are written");
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error || !fs::is_directory(directory))
+    throw InputError("-o " + directory, error ? error.message() : "a file of that name",
+                     "a folder, or a place to make one");
 }
 
 void write_output(const std::string& path, const std::string& text) {

@@ -12,6 +12,9 @@ namespace hyperoffload {
 // "-": standard output; "": standard error. Otherwise a file, by a temporary name and a rename.
 void write_output(const std::string& path, const std::string& text);
 
+// The folder of `-o`, made where it isn't there.
+void make_directory(const std::string& directory);
+
 // Chrome trace event JSON; gzipped when the name ends in .gz.
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
 

@@ -1,5 +1,7 @@
 #include "sim/model/atomic_file.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -79,9 +81,16 @@ void write_file_atomically(const std::string& path, const std::string& text) {
     if (const int error = write_and_close(file, content)) fail(path, "a write error", error);
     return;
   }
-  const std::string temporary = path + "." + std::to_string(getpid()) + ".tmp";
-  std::FILE* file = std::fopen(temporary.c_str(), "wb");
-  if (file == nullptr) fail(path, "a place where no file can be made", errno);
+  // Another machine may share the folder, and have a process of the same number.
+  std::string temporary;
+  int descriptor = -1;
+  for (int i = 0; descriptor < 0; ++i) {
+    temporary = fmt::format("{}.{}-{}.tmp", path, getpid(), i);
+    descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno != EEXIST) fail(path, "a place where no file can be made", errno);
+  }
+  std::FILE* file = fdopen(descriptor, "wb");
+  HYPER_CHECK(file != nullptr, "no stream for an open file");
   if (const int error = write_and_close(file, content)) {
     std::remove(temporary.c_str());
     fail(path, "a write error", error);

@@ -59,7 +59,8 @@ YamlSlot replaced_in_map(const YamlSlot& slot, std::string_view rest, const Repl
     }
   auto nothing = std::make_shared<YamlData>();
   nothing->origin = replacement.value.data->origin;
-  copy->entries.push_back({key, 0, replaced({nothing, 0}, below, replacement)});
+  const int line = replacement.value.line;  // what is unknown about the key is said there
+  copy->entries.push_back({key, line, replaced({nothing, line}, below, replacement)});
   return {copy, slot.line};
 }
 
@@ -91,6 +92,15 @@ YamlNode with_value(const YamlNode& document, const std::string& dotted_path, co
     fail(replacement, "the path " + in_quotes(dotted_path),
          "names joined by single dots, like npu.hbm.capacity");
   return YamlAccess::node(replaced(YamlAccess::slot(document), dotted_path, replacement), document.path());
+}
+
+YamlNode with_text(const YamlNode& node, const std::string& text) {
+  const YamlSlot slot = YamlAccess::slot(node);
+  auto data = std::make_shared<YamlData>();
+  data->origin = slot.data->origin;
+  data->kind = YamlKind::kScalar;
+  data->text = text;
+  return YamlAccess::node({data, slot.line}, node.path());
 }
 
 YamlNode apply_overrides(YamlNode document, const std::vector<std::string>& settings) {

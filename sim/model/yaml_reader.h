@@ -88,6 +88,8 @@ YamlNode parse_yaml(const std::string& text, const std::string& source);
 // nothing. A number picks an element of a list that is there. A key of the file that itself has dots
 // ("parallel.tp" under `sweep`) is found before the path is split there.
 YamlNode with_value(const YamlNode& document, const std::string& dotted_path, const YamlNode& value);
+// A scalar that stands where `node` does.
+YamlNode with_text(const YamlNode& node, const std::string& text);
 // "a.b.c=value" each, in order; the value is YAML: 48GiB, [resident, graph], {tp: 2}.
 YamlNode apply_overrides(YamlNode document, const std::vector<std::string>& settings);
 

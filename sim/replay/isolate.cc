@@ -102,14 +102,22 @@ std::string result_of(Outcome outcome) {
   return std::move(outcome.bytes);
 }
 
+bool tell(const WorkEnded& ended, std::size_t work, const Outcome& outcome) {
+  const bool good = WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0 &&
+                    outcome.bytes.starts_with('R');
+  const std::string bytes = good ? outcome.bytes.substr(1) : "";
+  return ended(work, good ? &bytes : nullptr);
+}
+
 }  // namespace
 
-std::vector<std::string> run_isolated_all(const std::vector<IsolatedWork>& works, int jobs) {
+std::vector<std::string> run_isolated_all(const std::vector<IsolatedWork>& works, int jobs,
+                                          const WorkEnded& ended) {
   std::vector<Outcome> outcomes(works.size());
   std::vector<Child> running;
-  std::size_t next = 0;
-  while (next < works.size() || !running.empty()) {
-    while (next < works.size() && static_cast<int>(running.size()) < std::max(1, jobs)) {
+  std::size_t next = 0, last = works.size();
+  while (next < last || !running.empty()) {
+    while (next < last && static_cast<int>(running.size()) < std::max(1, jobs)) {
       running.push_back(start(works[next], next));
       ++next;
     }
@@ -126,11 +134,13 @@ std::vector<std::string> run_isolated_all(const std::vector<IsolatedWork>& works
       while (waitpid(child.pid, &outcome.status, 0) < 0 && errno == EINTR) {
       }
       running.erase(running.begin() + static_cast<std::ptrdiff_t>(i));
+      if (ended && !tell(ended, child.work, outcome)) last = next;
     }
   }
   std::vector<std::string> results;
   results.reserve(outcomes.size());
-  for (Outcome& outcome : outcomes) results.push_back(result_of(std::move(outcome)));
+  for (std::size_t i = 0; i < next; ++i) results.push_back(result_of(std::move(outcomes[i])));
+  results.resize(works.size());
   return results;
 }
 

@@ -48,6 +48,12 @@ std::string meta_of(const WorkloadSpec& spec, const ModelConfig& model, const Ra
   return meta.dump();
 }
 
+void check(const WorkloadSpec& spec, const ModelConfig& model, const RankPlace& place) {
+  check_workload(spec, model, place);
+  check_value_sizes(spec, model);
+  check_trace_size(spec, model, place);
+}
+
 }  // namespace
 
 const char* to_string(Phase phase) {
@@ -87,11 +93,13 @@ Graph generate_trace(const WorkloadSpec& spec) {
   return generate_trace(spec, load_model_config(spec.model_path));
 }
 
+void check_workload(const WorkloadSpec& spec) {
+  check(spec, load_model_config(spec.model_path), place_of(spec.parallel, spec.at("parallel")));
+}
+
 Graph generate_trace(const WorkloadSpec& spec, const ModelConfig& model) {
   const RankPlace place = place_of(spec.parallel, spec.at("parallel"));
-  check_workload(spec, model, place);
-  check_value_sizes(spec, model);
-  check_trace_size(spec, model, place);
+  check(spec, model, place);
   TraceWriter writer(spec, place);
   if (spec.phase == Phase::kTrain)
     generate_training(spec, model, place, writer);

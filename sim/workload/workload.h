@@ -104,6 +104,9 @@ struct WorkloadSpec {
 Graph generate_trace(const WorkloadSpec& spec);
 Graph generate_trace(const WorkloadSpec& spec, const ModelConfig& model);
 
+// What generate_trace() would refuse, without generating.
+void check_workload(const WorkloadSpec& spec);
+
 class YamlNode;
 
 // A workload file, or the `workload:` block of an experiment; `model` is relative to the file naming it.
