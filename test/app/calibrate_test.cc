@@ -9,6 +9,7 @@
 #include "sim/model/hardware.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 #include "test/support/rng.h"
 
 using namespace hyperoffload;
@@ -163,7 +164,7 @@ TEST_CASE("calibrate: the fragment of a layer trace is part of a machine file th
 
 TEST_CASE("calibrate: what says nothing of the machine is exit 3, what is no trace exit 2") {
   TemporaryFolder folder;
-  const std::string toy = std::string(SOURCE_DIR) + "/configs/hardware/toy.yaml", empty = folder / "t.json";
+  const std::string toy = source_dir() + "/configs/hardware/toy.yaml", empty = folder / "t.json";
   write_text(empty, R"({"format": "hyperoffload-trace", "version": 1, "ops": [{"name": "a", "duration_us": 1}]})");
   const std::string machine = " --hardware " + toy;
   const CommandResult nothing = run_hyperoffload("calibrate " + empty + machine);
@@ -204,13 +205,12 @@ TEST_CASE("calibrate: matrix products and copies of a Kineto trace are found by 
 }
 
 TEST_CASE("calibrate: real profiles give figures that their hardware can have") {
-  const char* from_outside = std::getenv("HYPEROFFLOAD_SHARED_DATA");
-  const std::string data = from_outside ? from_outside : SHARED_DATA_DIR;
+  const std::string data = shared_data_dir();
   if (!std::filesystem::exists(data)) {
     WARN("skipped: no " << data);
     return;
   }
-  const Hardware h200 = load_hardware(std::string(SOURCE_DIR) + "/configs/hardware/h200-pcie5.yaml");
+  const Hardware h200 = load_hardware(source_dir() + "/configs/hardware/h200-pcie5.yaml");
   // An H100 that runs a small model: products of 559 tokens, at most the peak, at least a tenth of it.
   Measured h100;
   read_kineto_measured(data + "/kineto_tracelens/traces__h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", h100);

@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
 
 namespace {
 
-const std::string kConfigs = std::string(SOURCE_DIR) + "/configs/";
+const std::string kConfigs = source_dir() + "/configs/";
 
 // One weight in the pool, read by the second of two ops: 10 us each, 19 us of transfer (1 us latency).
 const char* kTrace = R"({"format": "hyperoffload-trace", "version": 1, "name": "two",

@@ -8,13 +8,14 @@
 
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 namespace fs = std::filesystem;
 
 namespace {
 
-const fs::path kSource = SOURCE_DIR;
+const fs::path kSource = source_dir();
 
 std::vector<fs::path> pages() {
   std::vector<fs::path> found = {kSource / "README.md"};
@@ -58,7 +59,7 @@ std::vector<std::string> failures_of(const fs::path& page, std::size_t& commands
     fs::create_directory_symlink(kSource / name, fs::path(folder.path()) / name);
   fs::create_directory(folder / "out");
   fs::create_directory(folder / "build");
-  fs::create_symlink(HYPEROFFLOAD_BINARY, fs::path(folder.path()) / "build" / "hyperoffload");
+  fs::create_symlink(binary_path(), fs::path(folder.path()) / "build" / "hyperoffload");
   std::vector<std::string> failures;
   for (const std::string& block : command_blocks(page)) {
     ++commands;

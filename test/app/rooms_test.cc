@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 
 namespace fs = std::filesystem;
 
@@ -22,9 +23,9 @@ std::vector<std::string> includes_of(const fs::path& file) {
 std::vector<std::string> includes_with(const std::string& room, const std::string& what,
                                        const std::vector<std::string>& but_in = {}) {
   std::vector<std::string> found;
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_DIR) / room)) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(hyperoffload::source_dir()) / room)) {
     if (!entry.is_regular_file()) continue;
-    const std::string name = fs::relative(entry.path(), SOURCE_DIR).string();
+    const std::string name = fs::relative(entry.path(), hyperoffload::source_dir()).string();
     bool allowed = false;
     for (const std::string& folder : but_in) allowed |= name.rfind(folder, 0) == 0;
     if (allowed) continue;
@@ -60,7 +61,7 @@ TEST_CASE("nothing but the app and the tests looks into the app") {
 TEST_CASE("no test has a name that its runner would not find") {
   // CTest takes ';' for the end of a name and a '-' at its start for an option: Catch2 then runs no test, and passes.
   const std::string mark = std::string("TEST_") + "CASE(\"";
-  for (const auto& entry : fs::recursive_directory_iterator(fs::path(SOURCE_DIR) / "test")) {
+  for (const auto& entry : fs::recursive_directory_iterator(fs::path(hyperoffload::source_dir()) / "test")) {
     if (entry.path().extension() != ".cc") continue;
     std::ifstream in(entry.path());
     for (std::string line; std::getline(in, line);) {

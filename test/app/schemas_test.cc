@@ -10,13 +10,14 @@
 #include "sim/model/plan.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
 
 namespace {
 
-const std::string kSource = SOURCE_DIR;
+const std::string kSource = source_dir();
 
 // One verdict a file: "ok", or what is wrong.
 std::vector<std::string> validate(const std::string& schema, const std::vector<std::string>& files) {

@@ -12,6 +12,7 @@
 #include "app/sweep_axes.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
@@ -252,7 +253,7 @@ TEST_CASE("kill -9 loses nothing that is finished, and two sweeps at once do no 
   const Files files("sweep: {hardware.link.read.bandwidth: 1GB/s..4GB/s x 12}\n");
   const std::string whole = files.folder / "whole";
   REQUIRE(run_hyperoffload(files.command(whole)).status == 0);
-  const std::string sweep = std::string(HYPEROFFLOAD_BINARY) + " " + files.command(files.out) + " --jobs 2 >/dev/null 2>&1";
+  const std::string sweep = binary_path() + " " + files.command(files.out) + " --jobs 2 >/dev/null 2>&1";
   for (const char* after : {"0.05", "0.1", "0.15", "0.2"}) {
     const int killed = std::system(("timeout -s KILL " + std::string(after) + " " + sweep).c_str());
     (void)killed;  // it may have been quicker

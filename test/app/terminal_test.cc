@@ -6,6 +6,7 @@
 
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 
@@ -77,7 +78,7 @@ TEST_CASE("terminal: --version names the packages it runs with") {
                               "zlib 1.", "protobuf "})
     CHECK(run.out.find(package) != std::string::npos);
   // The library that is loaded, as the linker finds it: libsimgrid.so.3.32.
-  const std::string simgrid = shell("ldd " HYPEROFFLOAD_BINARY " | sed -n 's/.*libsimgrid.so.\\([0-9.]*\\) .*/\\1/p' | tr -d '\\n'");
+  const std::string simgrid = shell("ldd " + binary_path() + " | sed -n 's/.*libsimgrid.so.\\([0-9.]*\\) .*/\\1/p' | tr -d '\\n'");
   if (!simgrid.empty()) CHECK(run.out.find("SimGrid " + simgrid) != std::string::npos);
 }
 

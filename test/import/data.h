@@ -11,14 +11,14 @@
 #include "sim/import/import.h"
 #include "test/model/message.h"
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 
 namespace hyperoffload {
 
 // The path of a real trace, or nothing (with a warning) where the shared data is absent.
 // HYPEROFFLOAD_SHARED_DATA names another place for it.
 inline std::optional<std::string> real_file(const std::string& name) {
-  const char* place = std::getenv("HYPEROFFLOAD_SHARED_DATA");
-  const std::string path = std::string(place ? place : SHARED_DATA_DIR) + "/" + name;
+  const std::string path = shared_data_dir() + "/" + name;
   if (std::filesystem::exists(path)) return path;
   WARN("skipped: " << path << " is absent");
   return std::nullopt;

@@ -9,6 +9,7 @@
 #include "sim/policy/planned.h"
 #include "sim/replay/replay.h"
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 #include "test/support/simulate.h"
 #include "test/support/tiny.h"
 
@@ -19,7 +20,7 @@ using namespace hyperoffload::tiny;
 inline Approx exactly(double value) { return Approx(value).epsilon(1e-9).margin(0); }
 
 inline Hardware preset(const std::string& name) {
-  return load_hardware(std::string(SOURCE_DIR "/configs/hardware/") + name + ".yaml");
+  return load_hardware(source_dir() + "/configs/hardware/" + name + ".yaml");
 }
 
 // Reads weights of these sizes from the pool, all wanted at once, in order; one op waits for the last.

@@ -10,6 +10,7 @@
 #include "sim/model/yaml_reader.h"
 #include "test/model/message.h"
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 #include "test/support/random_trace.h"
 
 namespace hyperoffload {
@@ -119,8 +120,8 @@ TEST_CASE("Damaged plans are read or refused in one sentence, never worse") {
 }
 
 TEST_CASE("Damaged machine files are read or refused in one sentence, never worse") {
-  const std::string toy = read_file(SOURCE_DIR "/configs/hardware/toy.yaml", "text");
-  const std::string die = read_file(SOURCE_DIR "/configs/hardware/cloudmatrix384-die.yaml", "text");
+  const std::string toy = read_file(source_dir() + "/configs/hardware/toy.yaml", "text");
+  const std::string die = read_file(source_dir() + "/configs/hardware/cloudmatrix384-die.yaml", "text");
   const std::string merged =
       "base: &base {bandwidth: 1GB/s, latency: 1us}\nlink:\n  read: {<<: *base}\n  write:\n    <<: [*base, "
       "*base]\n    latency: '2us'\n";

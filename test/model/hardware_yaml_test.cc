@@ -2,6 +2,7 @@
 #include "sim/model/yaml_reader.h"
 #include "test/model/message.h"
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 
 namespace hyperoffload {
 namespace {
@@ -22,7 +23,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 }
 
 TEST_CASE("The smallest machine file gives exactly what it declares, and the stated defaults") {
-  const Hardware toy = load_hardware(SOURCE_DIR "/configs/hardware/toy.yaml");
+  const Hardware toy = load_hardware(source_dir() + "/configs/hardware/toy.yaml");
   CHECK(toy.name == "toy");
   CHECK(toy.npu_count == 1);
   CHECK(toy.compute.value == 1e12);
@@ -72,7 +73,7 @@ TEST_CASE("The HBM capacity can be replaced up and down, but not to what is rese
 }
 
 TEST_CASE("The CloudMatrix384 die has the published figures") {
-  const Hardware die = load_hardware(SOURCE_DIR "/configs/hardware/cloudmatrix384-die.yaml");
+  const Hardware die = load_hardware(source_dir() + "/configs/hardware/cloudmatrix384-die.yaml");
   CHECK(die.compute.value == 376e12);
   CHECK(die.hbm_usable().value == 64'000'000'000);
   CHECK(die.hbm_bandwidth.value == 1.6e12);

@@ -1,4 +1,5 @@
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 #include <sys/wait.h>
 
@@ -11,7 +12,7 @@ namespace hyperoffload {
 
 CommandResult run_hyperoffload(const std::string& arguments) {
   TemporaryFolder folder;
-  const std::string line = std::string(HYPEROFFLOAD_BINARY) + " </dev/null " + arguments + " >" + folder / "out" +
+  const std::string line = binary_path() + " </dev/null " + arguments + " >" + folder / "out" +
                            " 2>" + folder / "err";
   const int status = std::system(line.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read_text(folder / "out"), read_text(folder / "err")};

@@ -10,14 +10,14 @@
 #include "sim/model/graph.h"
 #include "sim/workload/workload.h"
 #include "test/support/catch.h"
+#include "test/support/paths.h"
 
 namespace hyperoffload {
 
 // The path of a published config, or nothing (with a warning) where the shared data is absent.
 // HYPEROFFLOAD_SHARED_DATA names another place for it.
 inline std::optional<std::string> published_config(const std::string& name) {
-  const char* place = std::getenv("HYPEROFFLOAD_SHARED_DATA");
-  const std::string path = std::string(place ? place : SHARED_DATA_DIR) + "/hf_configs/" + name;
+  const std::string path = shared_data_dir() + "/hf_configs/" + name;
   if (std::filesystem::exists(path)) return path;
   WARN("skipped: " << path << " is absent");
   return std::nullopt;

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/workload/model_figures.h"
+#include "test/support/paths.h"
 #include "test/workload/support.h"
 
 namespace hyperoffload {
@@ -18,7 +19,7 @@ struct Llama8B {
 
 WorkloadSpec llama_spec(Phase phase, std::int64_t batch, std::int64_t sequence) {
   WorkloadSpec spec;
-  spec.model_path = std::string(SOURCE_DIR) + "/configs/models/llama-3.1-8b.json";
+  spec.model_path = source_dir() + "/configs/models/llama-3.1-8b.json";
   spec.phase = phase;
   spec.batch = batch;
   spec.sequence = sequence;
@@ -29,7 +30,7 @@ WorkloadSpec llama_spec(Phase phase, std::int64_t batch, std::int64_t sequence) 
 
 TEST_CASE("Llama-3.1-8B has the published number of parameters and KV bytes") {
   // 8,030,261,248: https://huggingface.co/meta-llama/Llama-3.1-8B, safetensors metadata (8.03B on the card).
-  const ModelConfig model = load_model_config(std::string(SOURCE_DIR) + "/configs/models/llama-3.1-8b.json");
+  const ModelConfig model = load_model_config(source_dir() + "/configs/models/llama-3.1-8b.json");
   const ModelFigures figures = model_figures(model, DataType::kBf16);
   CHECK(Llama8B().parameters() == 8'030'261'248);
   CHECK(figures.parameters == Llama8B().parameters());

@@ -8,6 +8,7 @@
 #include "sim/model/read_file.h"
 #include "sim/workload/model_figures.h"
 #include "sim/workload/weights.h"
+#include "test/support/paths.h"
 #include "test/workload/published.h"
 #include "test/workload/support.h"
 
@@ -272,7 +273,7 @@ TEST_CASE("docs/models.md is the table of these figures") {
                      : "all",
         f.kv_bytes_per_token.value, p.kv_why, forward_flops_per_token(model, sequence) / 1e9, p.source);
   }
-  const std::string file = std::string(SOURCE_DIR) + "/docs/models.md";
+  const std::string file = source_dir() + "/docs/models.md";
   if (std::getenv("HYPEROFFLOAD_WRITE_DOCS")) std::ofstream(file) << text;
   CHECK(read_file(file, "the table of models") == text);
 }

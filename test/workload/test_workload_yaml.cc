@@ -1,5 +1,6 @@
 // The workload file: read, resolved, refused.
 #include "sim/model/yaml_reader.h"
+#include "test/support/paths.h"
 #include "test/workload/support.h"
 
 namespace hyperoffload {
@@ -13,7 +14,7 @@ WorkloadSpec parse(const std::string& text) { return read_workload(parse_yaml(te
 
 TEST_CASE("the shipped workloads generate a trace") {
   for (const auto& file :
-       std::filesystem::directory_iterator(std::string(SOURCE_DIR) + "/configs/workloads")) {
+       std::filesystem::directory_iterator(source_dir() + "/configs/workloads")) {
     const WorkloadSpec spec = load_workload(file.path().string());
     const Graph g = generate_trace(spec);
     CHECK(g.ops().size() > 100);
