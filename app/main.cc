@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 
+#include "app/ask.h"
 #include "app/calibrate_command.h"
 #include "app/command_line.h"
 #include "app/commands.h"
@@ -89,6 +90,51 @@ void add_sweep(CLI::App& app, SweepOptions& options, Command& chosen) {
   sweep->add_flag("--list", options.list, "print one command a point, and run none");
   sweep->footer("Example: hyperoffload sweep configs/experiments/prefill-sweep.yaml -o out/sweep --jobs 2");
   sweep->callback([&] { chosen = [&] { return sweep_command(options); }; });
+}
+
+struct AskQuestion {
+  const char *name, *help, *example;
+};
+constexpr AskQuestion kQuestions[] = {
+    {"hbm", "the least HBM for a target", "configs/experiments/quickstart.yaml --max-slowdown 0.1%"},
+    {"bandwidth", "the least pool bandwidth for a target", "configs/experiments/llama-3.1-8b-train.yaml --max-slowdown 1%"},
+    {"sequence", "the longest sequence that meets a target", "configs/experiments/llama-3.1-8b-decode.yaml --max-slowdown 50%"},
+    {"batch", "the largest batch that meets a target", "configs/experiments/llama-3.1-8b-decode.yaml --max-slowdown 50%"},
+    {"layers", "how many layers' weights may live in the pool", "configs/experiments/llama-3.1-8b-decode.yaml --min-tokens 100"},
+    {"machine", "the cheapest machine of a price list that meets a target",
+     "configs/experiments/llama-3.1-8b-decode.yaml --prices configs/prices.yaml --min-tokens 100"}};
+
+void add_question(CLI::App& ask, const AskQuestion& question, AskOptions& options, Command& chosen) {
+  auto* command = ask.add_subcommand(question.name, question.help);
+  const std::string name = question.name;
+  command->add_option("EXPERIMENT", options.experiment, "experiment file (YAML); its `policies` are not used")->required();
+  command->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--max-slowdown", options.max_slowdown,
+                      "at most so much slower than ideal, like 1% (default, without another target: 0%)");
+  command->add_option("--max-time", options.max_time, "at most so long an iteration, like 50ms");
+  command->add_option("--min-tokens", options.min_tokens, "at least so many tokens a second");
+  command->add_flag("--json", options.json, "as JSON, with every run that was tried");
+  if (name != "layers") command->add_option("--policy", options.policy, "policy that runs it (default: graph)");
+  if (name != "layers" && name != "machine")
+    command->add_option("--tolerance", options.tolerance, "how near the answer is to the limit (default: 0.1%; 0: exact)");
+  if (name == "sequence" || name == "batch")
+    command->add_option("--step", options.step, "only multiples of it")->check(count_from_1(1 << 30));
+  if (name == "layers") command->add_option("--layers", options.layers, "no search: the figures of so many");
+  if (name == "machine") command->add_option("--prices", options.prices, "price list (YAML)")->required();
+  command->footer("Example: hyperoffload ask " + name + " " + question.example);
+  command->callback([&options, &chosen, name] {
+    options.question = name;
+    chosen = [&options] { return ask_command(options); };
+  });
+}
+
+void add_ask(CLI::App& app, AskOptions& options, Command& chosen) {
+  auto* ask = app.add_subcommand("ask", "questions of people who buy, rent or fill machines; an answer names what binds");
+  ask->require_subcommand(1);
+  for (const AskQuestion& question : kQuestions) add_question(*ask, question, options, chosen);
 }
 
 struct TraceOptions {
@@ -285,6 +331,7 @@ int parse_and_run(int argc, char** argv) {
   ReportOptions report;
   SweepOptions sweep;
   sweep.program = argv[0];
+  AskOptions ask;
   TraceOptions trace;
   ImportCommand import;
   ExportCommand export_plan;
@@ -297,6 +344,7 @@ int parse_and_run(int argc, char** argv) {
   add_run(app, run, chosen);
   add_report(app, report, chosen);
   add_sweep(app, sweep, chosen);
+  add_ask(app, ask, chosen);
   add_trace(app, trace, import, chosen);
   add_plan(app, plan, chosen);
   add_check(app, check, chosen);
