@@ -5,13 +5,14 @@
 
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/paths.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
 
 namespace {
 
-const std::string kConfigs = std::string(SOURCE_DIR) + "/configs/";
+const std::string kConfigs = source_dir() + "/configs/";
 
 std::string tensor(const std::string& name, double bytes, const std::string& extra) {
   return "{\"name\": \"" + name + "\", \"kind\": \"weight\", \"bytes\": " + std::to_string(std::llround(bytes)) + extra + "}";
