@@ -304,6 +304,8 @@ std::string shell_word(const std::string& text) {
 
 int sweep_command(const SweepOptions& options) {
   const Shard shard = parse_shard(options.shard);
+  if (options.directory.empty() || options.directory == "-")
+    throw InputError("-o", in_quotes(options.directory), "a folder: several files are written");
   const SweepAxes axes(load_experiment_file(options.experiment, options.settings));
   check_settings(options, axes);
   if (options.list) {

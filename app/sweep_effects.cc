@@ -75,7 +75,8 @@ std::string sweep_effects(const SweepAxes& axes, const std::vector<SweepResult>&
   std::string text;
   for (std::size_t i = 0; i < axes.axes().size(); ++i) {
     const SweepAxis& axis = axes.axes()[i];
-    const bool picks_policies = std::find(axis.keys.begin(), axis.keys.end(), "policies") != axis.keys.end();
+    const bool picks_policies = std::any_of(axis.keys.begin(), axis.keys.end(),
+                                            [](const std::string& key) { return key.starts_with("policies"); });
     if (axis.steps.size() > 1 && !picks_policies)
       text += axis.name() + ": " + sentence(effects_of(axes, i, results)) + "\n";
   }

@@ -21,7 +21,7 @@ YamlSlot replaced(const YamlSlot& slot, std::string_view rest, const Replacement
 
 [[noreturn]] void fail(const Replacement& replacement, const std::string& found,
                        const std::string& expected) {
-  throw InputError(replacement.value.data->origin->name, found, expected);
+  throw InputError(replacement.value.data->origin->place(replacement.value.line), found, expected);
 }
 
 YamlSlot replaced_in_list(const YamlSlot& slot, std::string_view rest, const Replacement& replacement) {

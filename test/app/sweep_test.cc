@@ -289,6 +289,8 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
       {"sweep: {hardware.npu.count: [1], hardware: [tiny.yaml]}", "shorter path first"},
       {"sweep: {hardware: [missing.yaml]}", "missing.yaml: found no such file"},
       {"sweep: {policies: [[graf]]}", "graf"},
+      {"sweep:\n  hardware..x: [1]", "e.yaml:6: found the path"},
+      {"sweep: {policies.7: [graph]}", "e.yaml:5: found \"7\""},
       {"", "found no `sweep:`"},
   };
   for (const auto& each : cases) {
@@ -303,7 +305,7 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
   }
   const Files files(kBandwidths);
   for (const char* extra : {"--shard 0/4", "--shard 5/4", "--shard 1", "--shard 1/4x", "--jobs 0",
-                            "--set hardware.link.read.bandwidth=1GB/s", "--set hbm"})
+                            "--set hardware.link.read.bandwidth=1GB/s", "--set hbm", "-o -"})
     CHECK(files.run(extra).status == 2);
   CHECK_FALSE(fs::exists(files.out));
   const CommandResult run = run_hyperoffload("run " + files.experiment);
