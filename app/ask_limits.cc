@@ -82,14 +82,14 @@ Answer ask_bandwidth(const AskContext& context) {
   Search search(context.target, context.tolerance, [&](std::int64_t rate) {
     return context.run(context.experiment.graph, with_pool_speed(declared, static_cast<double>(rate) / read));
   });
-  const auto bytes_per_s = [&](double factor) { return std::max<std::int64_t>(1, static_cast<std::int64_t>(read * factor)); };
+  const auto bytes_per_s = [&](double factor) { return static_cast<std::int64_t>(std::clamp(read * factor, 1.0, 4e18)); };
   if (const std::int64_t most = bytes_per_s(kEndless); !search.met(most))
     no_answer(fmt::format("even a million times the machine's pool bandwidth doesn't reach {}", context.target.text()),
               search.at(most));
   std::int64_t good = bytes_per_s(1), bad = good;
   while (!search.met(good)) {
     bad = good;
-    good *= 2;
+    good = std::min(2 * good, bytes_per_s(kEndless));
   }
   while (good == bad || search.met(bad)) {
     if (search.met(bad)) good = bad;

@@ -51,7 +51,7 @@ TEST_CASE("the planner sees sim/model only") {
 
 TEST_CASE("SimGrid stays in the machine") {
   for (const char* room : {"sim", "planner", "app"})
-    CHECK(includes_with(room, "simgrid", {"sim/machine/"}) == kNone);
+    CHECK(includes_with(room, "<simgrid", {"sim/machine/"}) == kNone);
 }
 
 TEST_CASE("nothing but the app and the tests looks into the app") {
