@@ -77,7 +77,7 @@ Answer ask_layers(const AskContext& context) {
   const auto all = static_cast<std::int64_t>(streaming.layers.size());
   Search search(context.target, 0, [&](std::int64_t n) { return streaming.run(n); });
   if (!search.met(0))
-    throw InfeasibleError(fmt::format("no answer: with every layer in HBM, {} isn't reached: {}; {}", context.target.text(),
+    throw InfeasibleError(fmt::format("no answer: with every layer in HBM the target ({}) isn't met: {}; {}", context.target.text(),
                                       figures_of(search.at(0).result), binding_of_trial(search.at(0))));
   std::int64_t good = 0, bad = all;
   if (search.met(all))

@@ -13,7 +13,8 @@ namespace hyperoffload {
 namespace {
 
 [[noreturn]] void no_answer(const std::string& why, const Trial& trial) {
-  throw InfeasibleError(fmt::format("no answer: {}: {}; {}", why, figures_of(trial.result), binding_of_trial(trial)));
+  throw InfeasibleError(fmt::format("no answer: {}: {}{}", why, figures_of(trial.result),
+                                    trial.result.has_figures() ? "; " + binding_of_trial(trial) : ""));
 }
 
 std::string beyond(const std::string& at, const Trial& trial) {
@@ -50,7 +51,7 @@ Answer ask_hbm(const AskContext& context) {
   std::int64_t good = (resident.hbm_peak + declared.hbm_reserved).value, bad = declared.hbm_reserved.value;
   good = std::max(good, bad + 1);
   if (!search.met(good))
-    no_answer(fmt::format("with {} of HBM, room for all at once, {} isn't reached", human_bytes(Bytes(good)), context.target.text()),
+    no_answer(fmt::format("with {} of HBM, room for all at once, the target ({}) isn't met", human_bytes(Bytes(good)), context.target.text()),
               search.at(good));
   search.close_in(good, bad);
 
@@ -84,7 +85,7 @@ Answer ask_bandwidth(const AskContext& context) {
   });
   const auto bytes_per_s = [&](double factor) { return static_cast<std::int64_t>(std::clamp(read * factor, 1.0, 4e18)); };
   if (const std::int64_t most = bytes_per_s(kEndless); !search.met(most))
-    no_answer(fmt::format("even a million times the machine's pool bandwidth doesn't reach {}", context.target.text()),
+    no_answer(fmt::format("even a million times the machine's pool bandwidth doesn't meet the target ({})", context.target.text()),
               search.at(most));
   std::int64_t good = bytes_per_s(1), bad = good;
   while (!search.met(good)) {
@@ -101,7 +102,7 @@ Answer ask_bandwidth(const AskContext& context) {
   const double factor = static_cast<double>(good) / read;
   answer.values = {{"read_bytes_per_s", static_cast<double>(good)}, {"write_bytes_per_s", write * factor}, {"factor", factor}};
   if (good == bad) {
-    answer.sentence = fmt::format("next to none: {} is reached even at a millionth of the machine's pool bandwidth: {}\n",
+    answer.sentence = fmt::format("next to none: the target ({}) is met even at a millionth of the machine's pool bandwidth: {}\n",
                                   context.target.text(), figures_of(search.at(good).result));
   } else {
     answer.sentence = fmt::format(
@@ -141,7 +142,7 @@ Answer ask_size(const AskContext& context, const std::string& key) {
   } else {
     for (bad = good; !search.met(good); good = std::max(step, good / 2 / step * step)) {
       bad = good;
-      if (good == step) no_answer(fmt::format("not even {} {} of {} reach {}", step, unit, key, context.target.text()), search.at(good));
+      if (good == step) no_answer(fmt::format("not even {} {} meet the target ({})", step, unit, context.target.text()), search.at(good));
     }
   }
   search.close_in(good, bad, step);

@@ -70,10 +70,10 @@ Answer ask_machine(const AskContext& context) {
     rows += row(list, list.offers[static_cast<std::size_t>(i)], search.at(i));
     if (search.met(i) && (!best || cost(i) < cost(*best))) best = i;
   }
-  if (!best) throw InfeasibleError(fmt::format("no answer: no machine of the list reaches {}\n{}", context.target.text(), rows));
+  if (!best) throw InfeasibleError(fmt::format("no answer: no machine of the list meets the target ({})\n{}", context.target.text(), rows));
   Answer answer;
   const std::string name = list.offers[static_cast<std::size_t>(*best)].hardware.name;
-  answer.sentence = fmt::format("{} is the cheapest that reaches {}, at {:.2f} {} an hour: {}\n{}\n{}", name,
+  answer.sentence = fmt::format("{} is the cheapest that meets the target ({}), at {:.2f} {} an hour: {}\n{}\n{}", name,
                                 context.target.text(), cost(*best), list.currency, figures_of(search.at(*best).result),
                                 search.at(*best).result.binding.sentence, rows);
   answer.values = {{"machine", static_cast<double>(*best)}, {"cost_per_hour", cost(*best)}};
