@@ -53,7 +53,8 @@ Lines solve(const std::vector<Sums>& groups) {
     product += g.t - g.x * g.xt / g.xx;
     scale += g.n;
   }
-  // All points of a group at one x: any overhead would do. One that leaves nothing for the work explains nothing.
+  // All points of a group at one x: any overhead would do. One that leaves nothing for the work explains
+  // nothing.
   if (square > 1e-9 * scale && product > 0) {
     lines.overhead = product / square;
     lines.overhead_known = std::all_of(groups.begin(), groups.end(), [&](const Sums& g) {
@@ -219,8 +220,9 @@ Calibration calibrate(const Measured& measured, const Hardware& hardware, BytesP
   KernelFitter(measured, hardware).fit(result);
   for (const bool to_device : {true, false})
     for (const bool pageable : {false, true}) {
-      const double limit =
-          link.value > 0 ? link.value : (to_device ? hardware.link_read : hardware.link_write).bandwidth.value;
+      const double limit = link.value > 0
+                               ? link.value
+                               : (to_device ? hardware.link_read : hardware.link_write).bandwidth.value;
       CopyFit fit = fit_copies(measured, to_device, pageable, limit);
       if (fit.samples + fit.too_fast > 0) result.copies.push_back(fit);
     }

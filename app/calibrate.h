@@ -3,10 +3,10 @@
 // Kernels: time = o + max(flops / (C c), bytes / (B b)), with the declared peaks C and B, one overhead o >= 0
 // for all and an efficiency c, b of each kind. Which of the two terms an op pays follows from the figures so
 // far; then the lines are fitted, and so on until no op changes sides (50 rounds at most). Copies: time =
-// latency + bytes / bandwidth. Least squares of (model - measured)^2 / model, by reweighting: errors grow with
-// durations, which span four decades, and the model then takes as long in sum as was measured.
-// What can't be true is left out and counted: copies faster than the link (a profiler that saw the call, not
-// the copy), kernels faster than the declared peaks. Latency and overhead need samples of at least two sizes;
+// latency + bytes / bandwidth. Least squares of (model - measured)^2 / model, by reweighting: errors grow
+// with durations, which span four decades, and the model then takes as long in sum as was measured. What
+// can't be true is left out and counted: copies faster than the link (a profiler that saw the call, not the
+// copy), kernels faster than the declared peaks. Latency and overhead need samples of at least two sizes;
 // bandwidth needs copies that are long enough to show it. O(samples) a round.
 #pragma once
 

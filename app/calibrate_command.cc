@@ -14,11 +14,11 @@ namespace hyperoffload {
 namespace {
 
 // Kernels of generated traces that are products of matrices, and those that only move bytes.
-const std::vector<std::string> kMatmuls = {"qkv",      "q_a",    "q_b",    "kv_a",    "kv_b",   "absorb_q", "absorb_v",
-                                           "gate_up",  "down",   "out",    "out_a",   "router", "experts",  "lm_head",
-                                           "ssm_in",   "ssm_out", "indexer_proj"};
-const std::vector<std::string> kVectors = {"norm", "qk_norm", "rope", "kv_append", "gate", "add",  "act",
-                                           "embed", "dispatch", "combine", "streams", "scale", "join"};
+const std::vector<std::string> kMatmuls = {
+    "qkv", "q_a",   "q_b",    "kv_a",    "kv_b",    "absorb_q", "absorb_v", "gate_up",     "down",
+    "out", "out_a", "router", "experts", "lm_head", "ssm_in",   "ssm_out",  "indexer_proj"};
+const std::vector<std::string> kVectors = {"norm",  "qk_norm",  "rope",    "kv_append", "gate",  "add", "act",
+                                           "embed", "dispatch", "combine", "streams",   "scale", "join"};
 
 void add_layer_trace(const std::string& path, Measured& measured) {
   const Graph graph = load_graph(path);
@@ -39,7 +39,8 @@ std::string microseconds(Seconds time) { return fmt::format("{:.6g}us", time.val
 std::string yaml_key(const std::string& name) {
   std::string text = "\"";
   for (const char c : name) text += (c == '"' || c == '\\') ? std::string("\\") + c : std::string(1, c);
-  const bool plain = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos &&
+  const bool plain = !name.empty() &&
+                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos &&
                      name[0] >= 'a';
   return plain ? name : text + "\"";
 }
@@ -75,7 +76,8 @@ const CopyFit* link_fit(const Calibration& c, bool to_device) {
 std::string fragment(const Calibration& c, bool by_class) {
   std::string npu, link;
   if (c.overhead_known) npu += "  launch_overhead: " + microseconds(c.launch_overhead) + "\n";
-  if (const std::string lines = efficiency_lines(c, by_class); !lines.empty()) npu += "  efficiency:\n" + lines;
+  if (const std::string lines = efficiency_lines(c, by_class); !lines.empty())
+    npu += "  efficiency:\n" + lines;
   for (const bool to_device : {true, false})
     if (const CopyFit* fit = link_fit(c, to_device))
       link += fmt::format("  {}: {{bandwidth: {:.6g}GB/s, latency: {}}}\n", to_device ? "read" : "write",
@@ -115,18 +117,20 @@ std::string copy_lines(const CopyFit& fit) {
                                       fit.to_device ? "host -> device" : "device -> host"),
                           fit.samples, fit.bandwidth > 0 ? &fit.residuals : nullptr, what);
   if (fit.too_fast > 0)
-    text += fmt::format("#   left out: {} faster than the link, up to {}: a timing artefact (the call's time, not "
-                        "the copy's), unless the link is faster (--link)\n",
-                        fit.too_fast, human_rate(BytesPerSecond(fit.fastest)));
+    text += fmt::format(
+        "#   left out: {} faster than the link, up to {}: a timing artefact (the call's time, not "
+        "the copy's), unless the link is faster (--link)\n",
+        fit.too_fast, human_rate(BytesPerSecond(fit.fastest)));
   return text;
 }
 
 std::string table(const Calibration& c, const Hardware& hardware) {
-  std::string text = fmt::format("# {:<24} {:>7} {:>8} {:>8} {:>8}  {}\n", "|model / measured - 1|", "samples",
-                                 "median", "p90", "worst", "fit");
+  std::string text = fmt::format("# {:<24} {:>7} {:>8} {:>8} {:>8}  {}\n", "|model / measured - 1|",
+                                 "samples", "median", "p90", "worst", "fit");
   for (const KernelFit& fit : c.kernels) text += kernel_lines(fit, hardware);
   for (const CopyFit& fit : c.copies) text += copy_lines(fit);
-  if (c.other_kernels > 0) text += fmt::format("# {} kernels without known FLOPs or bytes\n", c.other_kernels);
+  if (c.other_kernels > 0)
+    text += fmt::format("# {} kernels without known FLOPs or bytes\n", c.other_kernels);
   return text;
 }
 
@@ -140,7 +144,8 @@ int calibrate_command(const CalibrateCommand& command) {
     throw InputError("--format", in_quotes(command.format), one_of(command.format, calibrate_formats()));
   const Hardware hardware = load_hardware(command.hardware);
   const BytesPerSecond link = command.link.empty() ? BytesPerSecond(0) : parse_rate(command.link, "--link");
-  if (!command.link.empty() && link.value <= 0) throw InputError("--link", in_quotes(command.link), "a rate above 0");
+  if (!command.link.empty() && link.value <= 0)
+    throw InputError("--link", in_quotes(command.link), "a rate above 0");
   Measured measured;
   for (const std::string& file : command.files) {
     if (kineto)
@@ -152,9 +157,10 @@ int calibrate_command(const CalibrateCommand& command) {
   const std::string figures = fragment(result, kineto);
   if (figures.empty() && result.kernels.empty() && result.copies.empty())
     throw InfeasibleError(
-        kineto ? "nothing to fit: no copy between host and device names its bytes, and no kernel belongs to an "
-                 "operator with shapes (record_shapes=True)"
-               : "nothing to fit: no op has duration_us beside flops or hbm_bytes");
+        kineto
+            ? "nothing to fit: no copy between host and device names its bytes, and no kernel belongs to an "
+              "operator with shapes (record_shapes=True)"
+            : "nothing to fit: no op has duration_us beside flops or hbm_bytes");
   const std::string said = table(result, hardware);
   if (!command.output.empty() && command.output != "-") {
     write_output(command.output, said + figures);

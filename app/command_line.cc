@@ -29,7 +29,9 @@ const CLI::App* deepest_named(const CLI::App& app, int argc, const char* const* 
 // CLI11 writes "INT:N" for an INT that a validator calls N.
 std::string taken(const std::string& type) { return type.substr(type.rfind(':') + 1); }
 
-bool number_like(const std::string& word) { return word.find_first_not_of("-+.0123456789") == std::string::npos; }
+bool number_like(const std::string& word) {
+  return word.find_first_not_of("-+.0123456789") == std::string::npos;
+}
 
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -95,7 +97,8 @@ std::string parse_error_sentence(const CLI::App& app, const CLI::ParseError& err
     if (word.size() < 2 || word[0] != '-' || number_like(word)) continue;
     const bool letters = word[1] != '-';  // -o out, -oout
     if (std::find(names.begin(), names.end(), letters ? word.substr(0, 2) : name) == names.end())
-      return fmt::format("{}found {}, expected {} (try {})", where, in_quotes(name), one_of(name, names), help);
+      return fmt::format("{}found {}, expected {} (try {})", where, in_quotes(name), one_of(name, names),
+                         help);
   }
   return fmt::format("{}{} (try {})", where, printable(error.what()), help);
 }

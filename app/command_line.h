@@ -11,7 +11,8 @@
 namespace hyperoffload {
 
 // The values an option of a command ("trace import", "--format") takes; empty: files, or anything.
-using OptionValues = std::function<std::vector<std::string>(const std::string& command, const std::string& option)>;
+using OptionValues =
+    std::function<std::vector<std::string>(const std::string& command, const std::string& option)>;
 
 std::string bash_completion(const CLI::App& app, const OptionValues& values);
 std::string zsh_completion(const CLI::App& app, const OptionValues& values);

@@ -33,6 +33,18 @@ void add_results(const std::string& path, const std::string& place, std::vector<
   }
 }
 
+// A sweep's point by its axes alone: points/AXES-KEY/POLICY, KEY being a hash of all its inputs, which differ
+// between the two that are compared.
+std::string point_name(const std::string& place) {
+  const std::string points = "points/";
+  if (place.rfind(points, 0) != 0) return place;
+  const std::string name = place.substr(points.size(), place.find('/', points.size()) - points.size());
+  const std::size_t dash = name.rfind('-');
+  const bool keyed = dash != std::string::npos && dash + 1 < name.size() &&
+                     name.find_first_not_of("0123456789abcdef", dash + 1) == std::string::npos;
+  return keyed ? name.substr(0, dash) : name;
+}
+
 std::vector<Named> read_side(const std::string& path) {
   std::vector<Named> all;
   std::error_code none;  // what can't be looked into has no results
@@ -51,7 +63,7 @@ std::vector<Named> read_side(const std::string& path) {
       places.emplace_back(place == "." ? "" : place, file.string());
     }
     std::sort(places.begin(), places.end());
-    for (const auto& [place, file] : places) add_results(file, place, all);
+    for (const auto& [place, file] : places) add_results(file, point_name(place), all);
   }
   if (all.empty()) throw InputError(path, "no results", "result.json or results.json with at least one run");
   return all;

@@ -6,7 +6,7 @@
 namespace hyperoffload {
 
 struct CompareCommand {
-  std::string a, b;  // a result, results.json, or a folder of results (all below it)
+  std::string a, b;  // a result, results.json, or a folder of results (all below it; points of sweeps by their axes)
   bool json = false, all = false;
 };
 

@@ -39,8 +39,9 @@ std::string zsh_field(const std::string& text) {
 
 bool takes_a_file(const CommandOption& option) {
   // Numbers and key=value have no files; everything else that is free text may be one.
-  static const std::vector<std::string> kNoFile = {"--set",  "--hbm",    "--iterations", "--jobs",  "--bound",
-                                                   "--link", "--border", "--pixels",     "--batch", "--device"};
+  static const std::vector<std::string> kNoFile = {"--set",   "--hbm",   "--iterations", "--jobs",
+                                                   "--bound", "--link",  "--border",     "--pixels",
+                                                   "--batch", "--device"};
   return std::none_of(option.names.begin(), option.names.end(), [](const std::string& name) {
     return std::find(kNoFile.begin(), kNoFile.end(), name) != kNoFile.end();
   });
@@ -65,7 +66,9 @@ std::string zsh_options(const CLI::App& app, const OptionValues& values) {
   int place = 0;
   for (const CommandOption& option : options_of(app)) {
     const std::vector<std::string> known = values_of(option, path_of(app), values);
-    const std::string action = !known.empty() ? "(" + join(known, " ") + ")" : takes_a_file(option) ? "_files" : " ";
+    const std::string action = !known.empty()         ? "(" + join(known, " ") + ")"
+                               : takes_a_file(option) ? "_files"
+                                                      : " ";
     std::string spec;
     if (option.positional) {
       spec = fmt::format("{}:{}:{}", option.repeated ? "*" : std::to_string(++place),
@@ -122,17 +125,21 @@ std::string bash_completion(const CLI::App& app, const OptionValues& values) {
       std::string pattern;
       for (const std::string& name : option.names)
         pattern += (pattern.empty() ? "" : "|") + single_quoted(path + " " + name);
-      taking += fmt::format("    {}) {} return ;;\n", pattern,
-                            !known.empty() ? "words=" + single_quoted(join(known, " ")) + "; _hyperoffload_words;"
-                            : takes_a_file(option) ? "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\");"
-                                                   : "");
+      taking += fmt::format(
+          "    {}) {} return ;;\n", pattern,
+          !known.empty() ? "words=" + single_quoted(join(known, " ")) + "; _hyperoffload_words;"
+          : takes_a_file(option)
+              ? "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$cur\");"
+              : "");
     }
-    words += fmt::format("    {}) words={}; files={} ;;\n", single_quoted(path), single_quoted(join(offered, " ")), files ? 1 : 0);
+    words += fmt::format("    {}) words={}; files={} ;;\n", single_quoted(path),
+                         single_quoted(join(offered, " ")), files ? 1 : 0);
   });
   return "# bash completion of hyperoffload; made by `hyperoffload completion bash`.\n"
          "_hyperoffload_words() { mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$cur\"); }\n"
          "_hyperoffload() {\n"
-         "  local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path= word words= files=0 i\n"
+         "  local cur=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} path= word words= "
+         "files=0 i\n"
          "  COMPREPLY=()\n"
          "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
          "    word=${COMP_WORDS[i]}\n"
@@ -155,7 +162,9 @@ std::string bash_completion(const CLI::App& app, const OptionValues& values) {
 std::string zsh_completion(const CLI::App& app, const OptionValues& values) {
   std::string text = "#compdef hyperoffload\n# Made by `hyperoffload completion zsh`.\n";
   each_command(app, [&](const CLI::App& command) { text += zsh_function(command, values); });
-  return text + "if [ \"$funcstack[1]\" = _hyperoffload ]; then\n  _hyperoffload \"$@\"\nelse\n  compdef _hyperoffload hyperoffload\nfi\n";
+  return text +
+         "if [ \"$funcstack[1]\" = _hyperoffload ]; then\n  _hyperoffload \"$@\"\nelse\n  compdef "
+         "_hyperoffload hyperoffload\nfi\n";
 }
 
 }  // namespace hyperoffload

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -22,21 +23,34 @@
 #include "planner/memory_map.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
+#include "sim/model/utf8.h"
 
 namespace hyperoffload {
 namespace {
 
 using Command = std::function<int()>;
 
-// CLI11's own messages for a number out of range print a type's name; this says what was expected.
+// File names and the like may hold anything: a message is shown as it stands but for what would move the
+// cursor.
+std::string printable_lines(const std::string& message) {
+  std::string text;
+  for (std::size_t from = 0; from <= message.size();) {
+    const std::size_t end = std::min(message.find('\n', from), message.size());
+    text += (from ? "\n" : "") + printable(message.substr(from, end - from));
+    from = end + 1;
+  }
+  return text;
+}
 
+// CLI11's own messages for a number out of range print a type's name; this says what was expected.
 CLI::Validator whole_number(int min, int max) {
   return CLI::Validator(
       [min, max](std::string& text) {
         int value = 0;
         const bool fine = CLI::detail::lexical_cast(text, value) && value >= min && value <= max;
         return fine ? std::string()
-                    : fmt::format("found {}, expected a whole number from {} to {}", shortened(text), min, max);
+                    : fmt::format("found {}, expected a whole number from {} to {}", shortened(text), min,
+                                  max);
       },
       "N");
 }
@@ -69,18 +83,22 @@ void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
 }
 
 void add_report(CLI::App& app, ReportOptions& options, Command& chosen) {
-  auto* report = app.add_subcommand("report", "the results of `run` or `sweep` -> one self-contained HTML page");
+  auto* report =
+      app.add_subcommand("report", "the results of `run` or `sweep` -> one self-contained HTML page");
   report->add_option("DIR", options.directory, "folder that `run -o` or `sweep -o` wrote")->required();
-  report->add_option("-o,--output", options.output, "page to write (default: DIR/report.html); - is standard output");
+  report->add_option("-o,--output", options.output,
+                     "page to write (default: DIR/report.html); - is standard output");
   report->footer("Example: hyperoffload report out/quickstart -o report.html");
   report->callback([&] { chosen = [&] { return report_command(options); }; });
 }
 
 void add_sweep(CLI::App& app, SweepOptions& options, Command& chosen) {
-  auto* sweep = app.add_subcommand("sweep", "an experiment at every point of its `sweep:` axes; run again, it "
-                                            "does what is missing or changed");
+  auto* sweep = app.add_subcommand("sweep",
+                                   "an experiment at every point of its `sweep:` axes; run again, it "
+                                   "does what is missing or changed");
   sweep->add_option("EXPERIMENT", options.experiment, "experiment file (YAML) with `sweep:`")->required();
-  sweep->add_option("-o,--output", options.directory, "folder for results.csv and a folder a point")->required();
+  sweep->add_option("-o,--output", options.directory, "folder for results.csv and a folder a point")
+      ->required();
   sweep->add_option("--set", options.settings, "key=value laid over the experiment; repeatable")
       ->take_all()
       ->expected(1)
@@ -156,8 +174,11 @@ void add_import(CLI::App& trace, ImportCommand& command, Command& chosen) {
   import->footer("Formats:\n" + import_format_help() +
                  "Example: hyperoffload trace import --format g10 BERT_Base.txt cudnn128.txt "
                  "cudnn128Workspace.txt -o bert.json");
-  import->callback([&] { chosen = [&] { return trace_import_command(command); }; });
-}
+  import->callback([&] { chosen = [&] { return trace_import_command(command);
+};
+}  // namespace
+);
+}  // namespace hyperoffload
 
 void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Command& chosen) {
   auto* trace = app.add_subcommand("trace", "makes layer traces and says what is in them");
@@ -184,9 +205,10 @@ void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Comm
 
 // Its name may be left out; then what stands behind it may be the trace.
 void add_explain(CLI::App& plan, PlanOptions& options) {
-  CLI::Option* explain = plan.add_option("--explain", options.explain_name,
-                                         "why each transfer is there, and why then; of one OP or TENSOR all that "
-                                         "concerns it");
+  CLI::Option* explain =
+      plan.add_option("--explain", options.explain_name,
+                      "why each transfer is there, and why then; of one OP or TENSOR all that "
+                      "concerns it");
   explain->expected(0, 1)->type_name("NAME");
   plan.get_option("TRACE")->required(false);
   plan.parse_complete_callback([&options, explain] {
@@ -256,7 +278,8 @@ void add_export(CLI::App& app, ExportCommand& command, Command& chosen) {
 
 void add_compare(CLI::App& app, CompareCommand& command, Command& chosen) {
   auto* compare = app.add_subcommand("compare", "two results, or two sets of them, beside each other");
-  compare->add_option("A", command.a, "result.json, results.json, or a folder with results in it")->required();
+  compare->add_option("A", command.a, "result.json, results.json, or a folder with results in it")
+      ->required();
   compare->add_option("B", command.b, "what A is compared with")->required();
   compare->add_flag("--all", command.all, "every field that differs, details too");
   compare->add_flag("--json", command.json, "every field that differs, as JSON");
@@ -267,18 +290,21 @@ void add_compare(CLI::App& app, CompareCommand& command, Command& chosen) {
 void add_calibrate(CLI::App& app, CalibrateCommand& command, Command& chosen) {
   auto* calibrate =
       app.add_subcommand("calibrate", "a measured trace -> efficiencies and link figures of a machine file");
-  calibrate->add_option("FILE", command.files, "measured traces, each may be gzipped; all are fitted together")
+  calibrate
+      ->add_option("FILE", command.files, "measured traces, each may be gzipped; all are fitted together")
       ->required();
   calibrate->add_option("--hardware", command.hardware, "machine file (YAML): its declared peaks and link")
       ->required();
   calibrate->add_option("--format", command.format,
                         "what the files are: trace (layer traces whose ops have duration_us beside flops or "
                         "hbm_bytes; default), kineto (copies, and kernels of operators with shapes)");
-  calibrate->add_option("--link", command.link,
-                        "what no copy can exceed, e.g. 64GB/s (default: the machine's link); faster ones are left out");
+  calibrate->add_option(
+      "--link", command.link,
+      "what no copy can exceed, e.g. 64GB/s (default: the machine's link); faster ones are left out");
   calibrate->add_option("-o,--output", command.output, "file for the fitted part of a machine file (YAML)");
   calibrate->footer(
-      "Example: hyperoffload calibrate profile.json.gz --format kineto --hardware configs/hardware/h200-pcie5.yaml");
+      "Example: hyperoffload calibrate profile.json.gz --format kineto --hardware "
+      "configs/hardware/h200-pcie5.yaml");
   calibrate->callback([&] { chosen = [&] { return calibrate_command(command); }; });
 }
 
@@ -308,7 +334,8 @@ int completion_command(const CLI::App& app, const std::string& shell) {
 void add_completion_and_manual(CLI::App& app, std::string& shell, Command& chosen) {
   auto* completion = app.add_subcommand("completion", "a shell's completion script, on standard output");
   completion->add_option("SHELL", shell, "bash or zsh")->required();
-  completion->footer("Example: hyperoffload completion bash > ~/.local/share/bash-completion/completions/hyperoffload");
+  completion->footer(
+      "Example: hyperoffload completion bash > ~/.local/share/bash-completion/completions/hyperoffload");
   completion->callback([&] { chosen = [&] { return completion_command(app, shell); }; });
   auto* manual = app.add_subcommand("manual", "the manual page (troff), on standard output");
   manual->footer("Example: hyperoffload manual | man -l -");
@@ -372,12 +399,12 @@ int main(int argc, char** argv) {
   using namespace hyperoffload;
   std::signal(SIGPIPE, SIG_IGN);  // a reader that goes away is a write error with a sentence
   const auto say = [](const char* prefix, const std::exception& e) {
-    std::fputs(fmt::format("hyperoffload: {}{}\n", prefix, e.what()).c_str(), stderr);
+    std::fputs(fmt::format("hyperoffload: {}{}\n", prefix, printable_lines(e.what())).c_str(), stderr);
   };
   try {
     return parse_and_run(argc, argv);
   } catch (const InputError& e) {
-    say("", e);
+    say("", InputError(printable(e.what())));  // one line, even if a name has several
     return 2;
   } catch (const InfeasibleError& e) {
     say("", e);

@@ -82,11 +82,11 @@ void add_command(std::string& text, const CLI::App& command) {
 }  // namespace
 
 std::string manual_page(const CLI::App& app, const std::string& version) {
-  std::string text = ".\\\" Made by `hyperoffload manual`.\n.TH HYPEROFFLOAD 1 \"\" \"hyperoffload " + version +
-                     "\" \"User Commands\"\n.SH NAME\nhyperoffload \\- " +
+  std::string text = ".\\\" Made by `hyperoffload manual`.\n.TH HYPEROFFLOAD 1 \"\" \"hyperoffload " +
+                     version + "\" \"User Commands\"\n.SH NAME\nhyperoffload \\- " +
                      "what fits in HBM beside a shared memory pool, and at which speed\n.SH SYNOPSIS\n" +
-                     bold("hyperoffload") + " " + italic("command") + " [" + italic("options") + "]\n.SH DESCRIPTION\n" +
-                     troff(app.get_description()) + "\nA file name of " + bold("-") +
+                     bold("hyperoffload") + " " + italic("command") + " [" + italic("options") +
+                     "]\n.SH DESCRIPTION\n" + troff(app.get_description()) + "\nA file name of " + bold("-") +
                      " is standard input or output. Standard output carries results only.\n.PP\n" +
                      "The same input gives the same bytes.\n.SH COMMANDS\n";
   for (const CLI::App* command : commands_of(app)) add_command(text, *command);
@@ -95,7 +95,8 @@ std::string manual_page(const CLI::App& app, const std::string& version) {
   return text +
          ".SH EXIT STATUS\n"
          ".TP\n0\ndone\n"
-         ".TP\n2\nthe input is wrong: one sentence says where, what was found and what was expected; nothing is written\n"
+         ".TP\n2\nthe input is wrong: one sentence says where, what was found and what was expected; nothing "
+         "is written\n"
          ".TP\n3\nthe input is right, but the job can\\(aqt be done: what is short, and where\n"
          ".TP\n1\na fault of the program\n";
 }

@@ -21,7 +21,8 @@ std::string dotted(int number, int base) {
 
 std::string version_text() {
   return fmt::format(
-      "hyperoffload {}\nSimGrid {}, yaml-cpp {}, nlohmann/json {}.{}.{}, CLI11 {}, fmt {}, zlib {}, protobuf {}",
+      "hyperoffload {}\nSimGrid {}, yaml-cpp {}, nlohmann/json {}.{}.{}, CLI11 {}, fmt {}, zlib {}, protobuf "
+      "{}",
       HYPEROFFLOAD_VERSION, simgrid_version(), YAML_CPP_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
       NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION, dotted(FMT_VERSION, 100),
       zlibVersion(), dotted(GOOGLE_PROTOBUF_VERSION, 1000));

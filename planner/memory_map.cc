@@ -13,8 +13,8 @@
 namespace hyperoffload {
 namespace {
 
-constexpr int kHeight = 16;  // lines of the stack
-constexpr int kRows = 24;    // tensors listed
+constexpr int kHeight = 16;                                                     // lines of the stack
+constexpr int kRows = 24;                                                       // tensors listed
 constexpr char kLetters[kMapKinds] = {'W', 'G', 'O', 'A', 'K', 'I', 'X', 's'};  // kAllTensorKinds, workspace
 
 class Mapper {
@@ -33,9 +33,10 @@ class Mapper {
   // The first walk: which op of each column has most in HBM.
   void choose_columns(int most) {
     std::vector<std::int64_t> used(static_cast<std::size_t>(flat_.ops));
-    walk_ = walk_plan(flat_, plan_, {iterations_, WalkRecord::kLastIteration, false, [&](int op, const WalkMemory& m) {
-                                       used[static_cast<std::size_t>(op)] = m.hbm_used();
-                                     }});
+    walk_ = walk_plan(flat_, plan_,
+                      {iterations_, WalkRecord::kLastIteration, false, [&](int op, const WalkMemory& m) {
+                         used[static_cast<std::size_t>(op)] = m.hbm_used();
+                       }});
     map_.capacity = flat_.machine.hbm;
     map_.seconds = walk_.last_iteration;
     const int each = (flat_.ops + most - 1) / most;
@@ -51,16 +52,18 @@ class Mapper {
     std::vector<std::int64_t> moved(static_cast<std::size_t>(flat_.tensors));
     for (const Action& action : plan_.actions)
       if (action.kind != ActionKind::kDetach) moved[action.tensor.index()] += action.bytes().value;
-    for (const TensorId t : plan_.initial_pool) moved[t.index()] = std::max<std::int64_t>(1, moved[t.index()]);
+    for (const TensorId t : plan_.initial_pool)
+      moved[t.index()] = std::max<std::int64_t>(1, moved[t.index()]);
     std::vector<int> order(moved.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
       const auto left = static_cast<std::size_t>(a), right = static_cast<std::size_t>(b);
-      return moved[left] != moved[right] ? moved[left] > moved[right] : flat_.bytes[left] > flat_.bytes[right];
+      return moved[left] != moved[right] ? moved[left] > moved[right]
+                                         : flat_.bytes[left] > flat_.bytes[right];
     });
     map_.tensors = order.size();
-    map_.tensors_that_move =
-        static_cast<std::size_t>(std::count_if(moved.begin(), moved.end(), [](std::int64_t b) { return b > 0; }));
+    map_.tensors_that_move = static_cast<std::size_t>(
+        std::count_if(moved.begin(), moved.end(), [](std::int64_t b) { return b > 0; }));
     order.resize(std::min(order.size(), static_cast<std::size_t>(most)));
     for (const int t : order) map_.rows.push_back({TensorId(t), std::string(map_.columns.size(), ' ')});
   }
@@ -72,12 +75,14 @@ class Mapper {
       for (int op = map_.columns[c].first_op; op <= map_.columns[c].last_op; ++op)
         column_of[static_cast<std::size_t>(op)] = static_cast<std::int32_t>(c);
     find_transfers();
-    walk_plan(flat_, plan_, {iterations_, WalkRecord::kNothing, false, [&](int op, const WalkMemory& memory) {
-                               MapColumn& column = map_.columns[static_cast<std::size_t>(column_of[static_cast<std::size_t>(op)])];
-                               if (op == column.op) look(column, memory);
-                               for (std::size_t r = 0; r < map_.rows.size(); ++r)
-                                 look(map_.rows[r], r, column_of[static_cast<std::size_t>(op)], op, memory);
-                             }});
+    walk_plan(flat_, plan_,
+              {iterations_, WalkRecord::kNothing, false, [&](int op, const WalkMemory& memory) {
+                 MapColumn& column =
+                     map_.columns[static_cast<std::size_t>(column_of[static_cast<std::size_t>(op)])];
+                 if (op == column.op) look(column, memory);
+                 for (std::size_t r = 0; r < map_.rows.size(); ++r)
+                   look(map_.rows[r], r, column_of[static_cast<std::size_t>(op)], op, memory);
+               }});
   }
 
   void look(MapColumn& column, const WalkMemory& memory) const {
@@ -109,7 +114,8 @@ class Mapper {
     std::sort(starts.begin(), starts.end());
     under_way_.assign(map_.rows.size(), std::string(static_cast<std::size_t>(flat_.ops), ' '));
     std::vector<std::int32_t> row_of(static_cast<std::size_t>(flat_.tensors), -1);
-    for (std::size_t r = 0; r < map_.rows.size(); ++r) row_of[map_.rows[r].tensor.index()] = static_cast<std::int32_t>(r);
+    for (std::size_t r = 0; r < map_.rows.size(); ++r)
+      row_of[map_.rows[r].tensor.index()] = static_cast<std::int32_t>(r);
     for (const TransferWalk& t : walk_.transfers) {
       const Action& action = plan_.actions[static_cast<std::size_t>(t.action)];
       const std::int32_t r = row_of[action.tensor.index()];
@@ -135,7 +141,8 @@ std::string shown_bytes(std::int64_t bytes) { return show_bytes(static_cast<doub
 // A name in so many characters, its end kept: that is where names differ.
 std::string fitted(const std::string& name, std::size_t width) {
   std::string text;
-  for (const char c : name) text += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
+  for (const char c : name)
+    text += static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7e ? '?' : c;
   return text.size() <= width ? text : ".." + text.substr(text.size() - (width - 2));
 }
 
@@ -167,7 +174,8 @@ std::string stack(const MemoryMap& map, std::size_t label) {
 std::string legend(const MemoryMap& map) {
   std::string text;
   for (std::size_t k = 0; k < kMapKinds; ++k) {
-    if (std::none_of(map.columns.begin(), map.columns.end(), [&](const MapColumn& c) { return c.by_kind[k] > 0; }))
+    if (std::none_of(map.columns.begin(), map.columns.end(),
+                     [&](const MapColumn& c) { return c.by_kind[k] > 0; }))
       continue;
     const char* name = k + 1 < kMapKinds ? to_string(kAllTensorKinds[k]) : "workspace";
     text += fmt::format("{}{} {}", text.empty() ? "" : ", ", kLetters[k], name);
@@ -193,8 +201,8 @@ std::string wrapped(const std::string& text, std::size_t width) {
 
 }  // namespace
 
-MemoryMap memory_map(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations, int columns,
-                     int rows) {
+MemoryMap memory_map(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations,
+                     int columns, int rows) {
   return Mapper(graph, hardware, plan, iterations).map(columns, rows);
 }
 
@@ -202,10 +210,12 @@ std::string draw_memory_map(const Graph& graph, const Hardware& hardware, const 
                             int width) {
   const std::size_t all = static_cast<std::size_t>(std::max(width, kLeastMapWidth));
   const std::size_t label = std::clamp<std::size_t>(all / 3, 12, 40);
-  const MemoryMap map = memory_map(graph, hardware, plan, iterations, static_cast<int>(all - label - 2), kRows);
+  const MemoryMap map =
+      memory_map(graph, hardware, plan, iterations, static_cast<int>(all - label - 2), kRows);
   const int each = map.columns.front().last_op + 1;
-  const auto fullest = std::max_element(map.columns.begin(), map.columns.end(),
-                                        [](const MapColumn& a, const MapColumn& b) { return a.total < b.total; });
+  const auto fullest =
+      std::max_element(map.columns.begin(), map.columns.end(),
+                       [](const MapColumn& a, const MapColumn& b) { return a.total < b.total; });
   std::string text = stack(map, label);
   text += wrapped(fmt::format("a column is {}, {} ops in {}; at most {} taken at an op, at {}; {}",
                               each == 1 ? "an op" : fmt::format("{} ops (the one with most in HBM)", each),

@@ -2,9 +2,9 @@
 //
 // From the planner's own walk of time, for its last iteration, at the instant each op has taken its bytes: a
 // prefetch's bytes count from its start, a detached tensor's until its detach, a dying one's until it dies.
-// A column of the map is an op, or so many ops that they all fit; then it shows the one with most bytes in HBM, and
-// of each tensor what tells most: that it is stored, is there, is loaded, in part there, in the pool.
-// Two walks, O(columns x tensors + ops x rows).
+// A column of the map is an op, or so many ops that they all fit; then it shows the one with most bytes in
+// HBM, and of each tensor what tells most: that it is stored, is there, is loaded, in part there, in the
+// pool. Two walks, O(columns x tensors + ops x rows).
 #pragma once
 
 #include <array>
@@ -41,8 +41,8 @@ struct MemoryMap {
 };
 
 // At most so many columns and rows; rows are those that move most bytes, then the largest.
-MemoryMap memory_map(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations, int columns,
-                     int rows);
+MemoryMap memory_map(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations,
+                     int columns, int rows);
 
 // For a terminal of so many characters a line, at least kLeastMapWidth.
 inline constexpr int kLeastMapWidth = 40;

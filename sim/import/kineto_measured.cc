@@ -16,7 +16,17 @@
 namespace hyperoffload {
 namespace {
 
-enum Field : std::size_t { kPhase, kCategory, kName, kDuration, kCorrelation, kExternalId, kDims, kTypes, kCopyBytes };
+enum Field : std::size_t {
+  kPhase,
+  kCategory,
+  kName,
+  kDuration,
+  kCorrelation,
+  kExternalId,
+  kDims,
+  kTypes,
+  kCopyBytes
+};
 
 std::vector<JsonField> fields() {
   return {{{"ph"}},
@@ -39,10 +49,21 @@ std::optional<double> number(const std::string& text) {
 
 // Bytes of an element, by the names that PyTorch gives its types; 0: not known.
 double element_bytes(const std::string& type) {
-  static const std::map<std::string, double> sizes = {
-      {"double", 8}, {"long int", 8}, {"long", 8}, {"float", 4}, {"int", 4}, {"c10::BFloat16", 2}, {"c10::Half", 2},
-      {"short", 2}, {"signed char", 1}, {"unsigned char", 1}, {"bool", 1}, {"c10::Float8_e4m3fn", 1},
-      {"c10::Float8_e5m2", 1}, {"c10::Float8_e4m3fnuz", 1}, {"c10::Float8_e5m2fnuz", 1}};
+  static const std::map<std::string, double> sizes = {{"double", 8},
+                                                      {"long int", 8},
+                                                      {"long", 8},
+                                                      {"float", 4},
+                                                      {"int", 4},
+                                                      {"c10::BFloat16", 2},
+                                                      {"c10::Half", 2},
+                                                      {"short", 2},
+                                                      {"signed char", 1},
+                                                      {"unsigned char", 1},
+                                                      {"bool", 1},
+                                                      {"c10::Float8_e4m3fn", 1},
+                                                      {"c10::Float8_e5m2", 1},
+                                                      {"c10::Float8_e4m3fnuz", 1},
+                                                      {"c10::Float8_e5m2fnuz", 1}};
   const auto found = sizes.find(type);
   return found == sizes.end() ? 0 : found->second;
 }
@@ -85,7 +106,8 @@ struct Work {
 std::optional<Work> product(const std::vector<Operand>& operands, std::size_t added, std::size_t rank) {
   if (operands.size() != added + 2) return std::nullopt;
   const Operand &a = operands[added], &b = operands[added + 1];
-  if (a.dims.size() != rank || b.dims.size() != rank || a.dims[rank - 1] != b.dims[rank - 2]) return std::nullopt;
+  if (a.dims.size() != rank || b.dims.size() != rank || a.dims[rank - 1] != b.dims[rank - 2])
+    return std::nullopt;
   const double columns = b.dims[rank - 1], each = a.elements > 0 ? a.bytes / a.elements : 0;
   const double results = a.elements / std::max(1.0, a.dims[rank - 1]) * columns;
   Work work{"matmul", 2 * a.elements * columns, a.bytes + b.bytes + results * each};
@@ -99,9 +121,10 @@ std::optional<Work> work_of(const std::string& name, const std::vector<Operand>&
   if (name == "aten::addmm") return product(operands, 1, 2);
   if (name == "aten::baddbmm") return product(operands, 1, 3);
   static const std::set<std::string> vector = {
-      "aten::add", "aten::add_", "aten::sub", "aten::mul", "aten::mul_", "aten::div", "aten::div_", "aten::neg",
-      "aten::silu", "aten::gelu", "aten::relu", "aten::sigmoid", "aten::tanh", "aten::exp", "aten::rsqrt",
-      "aten::pow", "aten::clamp_min", "aten::clamp_min_", "aten::copy_"};
+      "aten::add",  "aten::add_",      "aten::sub",        "aten::mul",  "aten::mul_",
+      "aten::div",  "aten::div_",      "aten::neg",        "aten::silu", "aten::gelu",
+      "aten::relu", "aten::sigmoid",   "aten::tanh",       "aten::exp",  "aten::rsqrt",
+      "aten::pow",  "aten::clamp_min", "aten::clamp_min_", "aten::copy_"};
   if (vector.count(name) == 0 || operands.empty()) return std::nullopt;
   Work work{"vector", 0, 0};
   double largest = 0;
@@ -133,7 +156,8 @@ class Reader {
       if (work == works_.end())
         ++measured_.other_kernels;
       else if (seconds > 0)
-        measured_.kernels.push_back({work->second.kernel, work->second.flops, work->second.bytes, Seconds(seconds)});
+        measured_.kernels.push_back(
+            {work->second.kernel, work->second.flops, work->second.bytes, Seconds(seconds)});
     }
   }
 
@@ -152,8 +176,8 @@ class Reader {
     if (!r.has(kDuration)) return 0;
     const auto time = parse_picoseconds(r.text(kDuration), kPicosPerMicro);
     if (!time || *time < 0)
-      throw InputError(fmt::format("{}: traceEvents[{}].dur", stream_.source(), index), in_quotes(r.text(kDuration)),
-                       "microseconds");
+      throw InputError(fmt::format("{}: traceEvents[{}].dur", stream_.source(), index),
+                       in_quotes(r.text(kDuration)), "microseconds");
     return to_seconds(*time).value;
   }
 

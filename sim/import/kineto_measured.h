@@ -1,8 +1,9 @@
 // What a Kineto trace measured of the machine itself: how long copies of so many bytes took, and kernels
 // whose operator's shapes say what they computed and moved.
 //
-// Copies: gpu_memcpy events between host and device that name their bytes. Kernels: those whose External id is
-// that of an operator with shapes ("Input Dims", record_shapes=True) of a kind whose work follows from them:
+// Copies: gpu_memcpy events between host and device that name their bytes. Kernels: those whose External id
+// is that of an operator with shapes ("Input Dims", record_shapes=True) of a kind whose work follows from
+// them:
 //   mm, bmm, addmm, baddbmm   "matmul": 2 m n k FLOPs; both matrices, the result and what is added move once
 //   copy_, add, mul, ...      "vector": no FLOPs; all inputs and the result (the largest of them) move once
 // Several kernels of one operator are one sample with the sum of their times. What caches keep is not known:

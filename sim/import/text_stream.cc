@@ -61,6 +61,9 @@ std::string_view TextStream::next_piece() {
   if (begun_) return tar_ ? tar_piece() : raw_piece();
   begun_ = true;
   raw_ = raw_piece();
+  if (!raw_.empty() &&
+      raw_[0] == '\0')  // no format begins so; /dev/zero and files of holes do, and never end
+    throw InputError(source_, "a NUL byte at the start", expected_);
   tar_ = raw_.size() >= kBlock && raw_.substr(kMagicAt, 5) == "ustar";
   return tar_ ? tar_piece() : std::exchange(raw_, {});
 }

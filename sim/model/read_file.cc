@@ -1,6 +1,7 @@
 #include "sim/model/read_file.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <cerrno>
@@ -21,10 +22,24 @@ struct CloseFile {
   }
 };
 
+// Some never end: /dev/zero, a file of holes. No text begins with a NUL, and a device that isn't a terminal or
+// a pipe gives at most so much.
+constexpr std::size_t kMostOfDevice = 1u << 30;
+
+bool is_device(std::FILE* file) {
+  struct stat status {};
+  return fstat(fileno(file), &status) == 0 && S_ISCHR(status.st_mode) && isatty(fileno(file)) == 0;
+}
+
 std::string read_all(std::FILE* file, const std::string& source, const std::string& expected) {
+  const bool device = is_device(file);
   std::string text;
   char buffer[1 << 16];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file)) text.append(buffer, count);
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, file)) {
+    text.append(buffer, count);
+    if (text[0] == '\0') throw InputError(source, "a NUL byte at the start", expected);
+    if (device && text.size() > kMostOfDevice) throw InputError(source, "a device without an end", expected);
+  }
   if (std::ferror(file))
     throw InputError(source, std::string("a read error (") + std::strerror(errno) + ")", expected);
   return text;

@@ -43,11 +43,31 @@ FieldDifference difference(const std::string& field, const Json& a, const Json& 
 }
 
 // What a person looks at first; a name that ends in '.' stands for all below it.
-constexpr std::array kMain = {"trace", "hardware", "policy", "iterations", "fits", "reason", "hbm_capacity_bytes",
-                              "pool_capacity_bytes", "iteration_s", "first_iteration_s", "total_s", "ideal_s",
-                              "stall_s", "stalls.late_transfer_s", "stalls.no_room_s", "stalls.hbm_contention_s",
-                              "stalls.input_room_s", "stalls.other_s", "hbm_peak_bytes", "pool_peak_bytes",
-                              "pool_to_hbm_bytes", "hbm_to_pool_bytes", "bound.", "throughput.", "binding.resource"};
+constexpr std::array kMain = {"trace",
+                              "hardware",
+                              "policy",
+                              "iterations",
+                              "fits",
+                              "reason",
+                              "hbm_capacity_bytes",
+                              "pool_capacity_bytes",
+                              "iteration_s",
+                              "first_iteration_s",
+                              "total_s",
+                              "ideal_s",
+                              "stall_s",
+                              "stalls.late_transfer_s",
+                              "stalls.no_room_s",
+                              "stalls.hbm_contention_s",
+                              "stalls.input_room_s",
+                              "stalls.other_s",
+                              "hbm_peak_bytes",
+                              "pool_peak_bytes",
+                              "pool_to_hbm_bytes",
+                              "hbm_to_pool_bytes",
+                              "bound.",
+                              "throughput.",
+                              "binding.resource"};
 
 bool is_main(const std::string& field) {
   return std::any_of(kMain.begin(), kMain.end(), [&](const std::string& name) {
@@ -141,7 +161,8 @@ Comparison compare_results(const std::string& name, const Result& a, const Resul
       comparison.differences.push_back(d);
   }
   for (const auto& [field, value] : right)
-    if (!find(left, field) && !value.is_null()) comparison.differences.push_back(difference(field, null, value));
+    if (!find(left, field) && !value.is_null())
+      comparison.differences.push_back(difference(field, null, value));
   return comparison;
 }
 
@@ -163,10 +184,12 @@ std::string comparison_json(const ComparisonSet& set) {
       entry["percent"] = d.percent ? Json(*d.percent) : Json(nullptr);
       differences.push_back(std::move(entry));
     }
-    pairs.push_back({{"name", pair.name}, {"equal_fields", pair.equal}, {"differences", std::move(differences)}});
+    pairs.push_back(
+        {{"name", pair.name}, {"equal_fields", pair.equal}, {"differences", std::move(differences)}});
   }
-  const Json out = {{"format", "hyperoffload-comparison"}, {"version", 1}, {"a", set.a}, {"b", set.b},
-                    {"pairs", std::move(pairs)}, {"only_a", set.only_a}, {"only_b", set.only_b}};
+  const Json out = {
+      {"format", "hyperoffload-comparison"}, {"version", 1},         {"a", set.a},          {"b", set.b},
+      {"pairs", std::move(pairs)},           {"only_a", set.only_a}, {"only_b", set.only_b}};
   return json_text(out, 1) + "\n";
 }
 

@@ -16,7 +16,7 @@ namespace hyperoffload {
 
 struct FieldDifference {
   std::string field;
-  std::string a, b;                 // as JSON text
+  std::string a, b;                        // as JSON text
   std::optional<double> a_value, b_value;  // where they are numbers
   std::optional<double> percent;
 };

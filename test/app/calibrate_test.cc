@@ -1,11 +1,12 @@
 // `calibrate`: figures of a machine from measured times. Times made by the model's formulas must give the
 // formulas' parameters back; real profiles must give sensible ones.
+#include "app/calibrate.h"
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "app/calibrate.h"
 #include "sim/model/hardware.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
@@ -30,7 +31,8 @@ Hardware machine() {
 }
 
 const KernelFit& kernel(const Calibration& c, const std::string& name) {
-  return *std::find_if(c.kernels.begin(), c.kernels.end(), [&](const KernelFit& k) { return k.kernel == name; });
+  return *std::find_if(c.kernels.begin(), c.kernels.end(),
+                       [&](const KernelFit& k) { return k.kernel == name; });
 }
 
 double roofline(double flops, double bytes, double compute, double bandwidth) {
@@ -126,21 +128,26 @@ TEST_CASE("calibrate: kernels faster than the declared peaks are left out") {
   CHECK(kernel(c, "k").bandwidth == Approx(0.5).epsilon(1e-9));
 }
 
-TEST_CASE("calibrate: the fragment of a layer trace is part of a machine file that replays to the measured times") {
+TEST_CASE(
+    "calibrate: the fragment of a layer trace is part of a machine file that replays to the measured times") {
   TemporaryFolder folder;
   const std::string declared = folder / "declared.yaml", fitted = folder / "fitted.yaml",
                     fragment = folder / "fragment.yaml", measured = folder / "measured.json",
                     bare = folder / "bare.json";
-  const std::string head = "name: m\n", hbm = "hbm: {capacity: 100GB, bandwidth: 1TB/s}",
-                    rest = "link: {read: {bandwidth: 10GB/s}, write: {bandwidth: 10GB/s}}\npool: {capacity: 1TB}\n";
+  const std::string
+      head = "name: m\n",
+      hbm = "hbm: {capacity: 100GB, bandwidth: 1TB/s}",
+      rest = "link: {read: {bandwidth: 10GB/s}, write: {bandwidth: 10GB/s}}\npool: {capacity: 1TB}\n";
   write_text(declared, head + "npu: {compute: 1TFLOPS, " + hbm + "}\n" + rest);
   json trace = {{"format", "hyperoffload-trace"}, {"version", 1}, {"ops", json::array()}};
   double total = 0;
   for (int i = 0; i < 12; ++i) {
     const double n = 1e6 * std::pow(2, i);
     const double time = 4e-6 + (i % 2 ? roofline(4 * n, n, 0.7, 1) : roofline(0, n, 1, 0.6));
-    trace["ops"].push_back({{"name", "o" + std::to_string(i)}, {"kernel", i % 2 ? "dot" : "Odd: \"one\""},
-                            {"duration_us", time * 1e6}, {"hbm_bytes", static_cast<std::int64_t>(n)}});
+    trace["ops"].push_back({{"name", "o" + std::to_string(i)},
+                            {"kernel", i % 2 ? "dot" : "Odd: \"one\""},
+                            {"duration_us", time * 1e6},
+                            {"hbm_bytes", static_cast<std::int64_t>(n)}});
     if (i % 2) trace["ops"].back()["flops"] = 4 * n;
     total += time;
   }
@@ -148,14 +155,16 @@ TEST_CASE("calibrate: the fragment of a layer trace is part of a machine file th
   for (json& op : trace["ops"]) op.erase("duration_us");
   write_text(bare, trace.dump());
 
-  const CommandResult run = run_hyperoffload("calibrate " + measured + " --hardware " + declared + " -o " + fragment);
+  const CommandResult run =
+      run_hyperoffload("calibrate " + measured + " --hardware " + declared + " -o " + fragment);
   INFO(run.err);
   REQUIRE(run.status == 0);
   const std::string text = read_text(fragment);
   const std::size_t npu = text.find("npu:\n");
   REQUIRE(npu != std::string::npos);
   write_text(fitted, head + text.substr(npu) + "  compute: 1TFLOPS\n  " + hbm + "\n" + rest);
-  const CommandResult replay = run_hyperoffload("simulate " + bare + " --hardware " + fitted + " --policy resident -o -");
+  const CommandResult replay =
+      run_hyperoffload("simulate " + bare + " --hardware " + fitted + " --policy resident -o -");
   INFO(text << replay.err);
   REQUIRE(replay.status == 0);
   // Six digits of each figure are written.
@@ -165,7 +174,8 @@ TEST_CASE("calibrate: the fragment of a layer trace is part of a machine file th
 TEST_CASE("calibrate: what says nothing of the machine is exit 3, what is no trace exit 2") {
   TemporaryFolder folder;
   const std::string toy = source_dir() + "/configs/hardware/toy.yaml", empty = folder / "t.json";
-  write_text(empty, R"({"format": "hyperoffload-trace", "version": 1, "ops": [{"name": "a", "duration_us": 1}]})");
+  write_text(empty,
+             R"({"format": "hyperoffload-trace", "version": 1, "ops": [{"name": "a", "duration_us": 1}]})");
   const std::string machine = " --hardware " + toy;
   const CommandResult nothing = run_hyperoffload("calibrate " + empty + machine);
   CHECK(nothing.status == 3);
@@ -181,10 +191,11 @@ TEST_CASE("calibrate: what says nothing of the machine is exit 3, what is no tra
 }
 
 TEST_CASE("calibrate: matrix products and copies of a Kineto trace are found by its operators' shapes") {
-  // mm of 1000 x 2000 by 2000 x 500 in bf16: 2e9 FLOPs, 2 * (2e6 + 1e6 + 0.5e6) = 7 MB. Its two kernels take 4 us
-  // together: half of 1 PFLOPS. 8 MB in 2 ms: 4 GB/s.
+  // mm of 1000 x 2000 by 2000 x 500 in bf16: 2e9 FLOPs, 2 * (2e6 + 1e6 + 0.5e6) = 7 MB. Its two kernels take
+  // 4 us together: half of 1 PFLOPS. 8 MB in 2 ms: 4 GB/s.
   TemporaryFolder folder;
-  write_text(folder / "m.yaml", "name: m\nnpu: {compute: 1000TFLOPS, hbm: {capacity: 80GB, bandwidth: 10TB/s}}\n"
+  write_text(folder / "m.yaml",
+             "name: m\nnpu: {compute: 1000TFLOPS, hbm: {capacity: 80GB, bandwidth: 10TB/s}}\n"
              "link: {read: {bandwidth: 50GB/s}, write: {bandwidth: 50GB/s}}\npool: {capacity: 1TB}\n");
   write_text(folder / "k.json", R"k({"traceEvents": [
  {"ph": "X", "cat": "kernel", "name": "g1", "ts": 5, "dur": 3, "args": {"External id": 9, "correlation": 1}},
@@ -194,8 +205,8 @@ TEST_CASE("calibrate: matrix products and copies of a Kineto trace are found by 
  {"ph": "X", "cat": "kernel", "name": "other", "ts": 10, "dur": 1, "args": {"External id": 11, "correlation": 3}},
  {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "ts": 20, "dur": 2000, "args": {"bytes": 8000000}},
  {"ph": "X", "cat": "gpu_memcpy", "name": "Memcpy HtoD (Pinned -> Device)", "ts": 20, "dur": 1, "args": {"bytes": 8000000}}]})k");
-  const CommandResult run =
-      run_hyperoffload("calibrate " + (folder / "k.json") + " --format kineto --hardware " + (folder / "m.yaml"));
+  const CommandResult run = run_hyperoffload("calibrate " + (folder / "k.json") +
+                                             " --format kineto --hardware " + (folder / "m.yaml"));
   INFO(run.out << run.err);
   REQUIRE(run.status == 0);
   CHECK(run.out.find("    qkv: {compute: 0.5}\n") != std::string::npos);
@@ -213,7 +224,8 @@ TEST_CASE("calibrate: real profiles give figures that their hardware can have") 
   const Hardware h200 = load_hardware(source_dir() + "/configs/hardware/h200-pcie5.yaml");
   // An H100 that runs a small model: products of 559 tokens, at most the peak, at least a tenth of it.
   Measured h100;
-  read_kineto_measured(data + "/kineto_tracelens/traces__h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", h100);
+  read_kineto_measured(data + "/kineto_tracelens/traces__h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz",
+                       h100);
   const Calibration kernels = calibrate(h100, h200, BytesPerSecond(0));
   const KernelFit matmul = kernel(kernels, "matmul");
   CHECK(matmul.samples >= 160);  // 96 mm and 72 addmm, some of which caches may have made too fast
@@ -232,7 +244,8 @@ TEST_CASE("calibrate: real profiles give figures that their hardware can have") 
   // Pageable ones of AlexNet's weights: 150,994,944 B take 34.78 ms, 4.34 GB/s.
   Measured alexnet;
   read_kineto_measured(
-      data + "/kineto_hta/critical_path__alexnet__benchmark_result_2869224_1695835535_trace.json.gz", alexnet);
+      data + "/kineto_hta/critical_path__alexnet__benchmark_result_2869224_1695835535_trace.json.gz",
+      alexnet);
   const CopyFit pageable = calibrate(alexnet, h200, BytesPerSecond(0)).copies.at(0);
   CHECK(pageable.pageable);
   CHECK(pageable.bandwidth == Approx(4.34e9).epsilon(0.25));

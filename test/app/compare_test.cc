@@ -66,7 +66,8 @@ TEST_CASE("compare: two results differ by what their formulas say, in figures an
   CHECK(time.at("difference").get<double>() == Approx(3e-6).epsilon(1e-6));
   CHECK(time.at("percent").get<double>() == Approx(100.0 * 3 / 26).epsilon(1e-6));
   CHECK(stall.at("percent").get<double>() == Approx(50).epsilon(1e-6));
-  CHECK(difference(pair, "stalls.late_transfer_s").at("difference").get<double>() == Approx(3e-6).epsilon(1e-6));
+  CHECK(difference(pair, "stalls.late_transfer_s").at("difference").get<double>() ==
+        Approx(3e-6).epsilon(1e-6));
   CHECK(difference(pair, "pool_to_hbm_bytes").at("difference") == 3000);
   CHECK(difference(pair, "hbm_peak_bytes").at("percent").get<double>() == Approx(20));
   CHECK(difference(pair, "ideal_s").is_null());  // it is the same
@@ -93,14 +94,16 @@ TEST_CASE("compare: folders are compared policy by policy, place by place") {
   Runs runs;
   const std::string experiment = runs.folder / "e.yaml";
   runs.result("a.json", 18000);
-  write_text(experiment, "name: two\nhardware: m.yaml\nworkload: {trace: t.json}\npolicies: [on_demand, graph]\n");
+  write_text(experiment,
+             "name: two\nhardware: m.yaml\nworkload: {trace: t.json}\npolicies: [on_demand, graph]\n");
   const auto run = [&](const std::string& folder, const std::string& more) {
     REQUIRE(run_hyperoffload("run " + experiment + " -o " + (runs.folder / folder) + more).status == 0);
   };
   run("A", "");
   run("A/point", "");
   run("B", " --set hbm=30kB --set 'policies=[graph, resident]'");
-  const CommandResult compared = run_hyperoffload("compare " + (runs.folder / "A") + " " + (runs.folder / "B") + " --json");
+  const CommandResult compared =
+      run_hyperoffload("compare " + (runs.folder / "A") + " " + (runs.folder / "B") + " --json");
   REQUIRE(compared.status == 0);
   const json set = json::parse(compared.out);
   CHECK(set.at("pairs").size() == 1);
@@ -114,14 +117,36 @@ TEST_CASE("compare: folders are compared policy by policy, place by place") {
   CHECK(difference(pair, "iteration_s").is_null());
 }
 
+TEST_CASE("compare: points of two sweeps are paired by their axes") {
+  Runs runs;
+  const std::string a = runs.result("a.json", 15000), b = runs.result("b.json", 18000);
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    std::filesystem::create_directories(std::filesystem::path(runs.folder / to).parent_path());
+    std::filesystem::copy_file(from, runs.folder / to);
+  };
+  copy(a, "A/points/hbm=40kB-0123456789abcdef/graph/result.json");
+  copy(a, "A/points/hbm=50kB-fedcba9876543210/graph/result.json");
+  copy(b, "B/points/hbm=40kB-00000000000000ff/graph/result.json");
+  const CommandResult run =
+      run_hyperoffload("compare " + (runs.folder / "A") + " " + (runs.folder / "B") + " --json");
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  const json set = json::parse(run.out);
+  // Of two points and one: the one that both have.
+  REQUIRE(set.at("pairs").size() == 1);
+  CHECK(set.at("pairs").at(0).at("name") == "hbm=40kB: graph");
+  CHECK(difference(set.at("pairs").at(0), "pool_to_hbm_bytes").at("difference") == 3000);
+  CHECK(set.at("only_a") == json({"hbm=50kB: graph"}));
+}
+
 TEST_CASE("compare: what is no result is refused in one line") {
   Runs runs;
   const std::string a = runs.result("a.json", 15000), other = runs.folder / "other.json";
   std::filesystem::create_directory(runs.folder / "empty");
   write_text(other, "{\"format\": \"hyperoffload-plan\", \"version\": 1}");
   write_text(runs.folder / "none.json", "{\"runs\": []}");
-  for (const std::string& b : {other, runs.folder / "empty", runs.folder / "none.json", runs.folder / "missing",
-                               runs.folder / "t.json", std::string("/dev/null")}) {
+  for (const std::string& b : {other, runs.folder / "empty", runs.folder / "none.json",
+                               runs.folder / "missing", runs.folder / "t.json", std::string("/dev/null")}) {
     const CommandResult run = run_hyperoffload("compare " + a + " " + b);
     INFO(b << "\n" << run.err);
     CHECK(run.status == 2);

@@ -25,8 +25,8 @@ std::vector<fs::path> pages() {
   return found;
 }
 
-// Blocks between ``` whose first line is one of our commands, or that say ```sh; those of scripts/ set up and build,
-// and aren't run here.
+// Blocks between ``` whose first line is one of our commands, or that say ```sh; those of scripts/ set up and
+// build, and aren't run here.
 std::vector<std::string> command_blocks(const fs::path& page) {
   std::ifstream in(page);
   std::vector<std::string> blocks;
@@ -49,7 +49,8 @@ std::vector<std::string> command_blocks(const fs::path& page) {
 std::string run_block(const std::string& block, const TemporaryFolder& folder) {
   write_text(folder / "block.sh", block);
   const std::string log = folder / "log";
-  const std::string line = "cd " + folder.path() + " && bash -euo pipefail block.sh >" + log + " 2>&1 </dev/null";
+  const std::string line =
+      "cd " + folder.path() + " && bash -euo pipefail block.sh >" + log + " 2>&1 </dev/null";
   return std::system(line.c_str()) == 0 ? "" : block + read_text(log);
 }
 
@@ -120,7 +121,8 @@ TEST_CASE("docs: links lead to files, and options that are named exist") {
     for (std::size_t at = text.find("]("); at != std::string::npos; at = text.find("](", at + 1)) {
       const std::string link = text.substr(at + 2, text.find(')', at) - at - 2);
       INFO(page.string() << ": " << link);
-      if (link.find("://") == std::string::npos) CHECK(fs::exists(page.parent_path() / link.substr(0, link.find('#'))));
+      if (link.find("://") == std::string::npos)
+        CHECK(fs::exists(page.parent_path() / link.substr(0, link.find('#'))));
     }
     for (std::size_t at = text.find("`--"); at != std::string::npos; at = text.find("`--", at + 1)) {
       const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at + 1);

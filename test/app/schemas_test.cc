@@ -48,7 +48,8 @@ void run(const std::string& arguments) {
 }
 
 // Every key that a trace may have.
-const char* kTrace = R"({"format": "hyperoffload-trace", "version": 1, "name": "all", "meta": {"free": [1, {"x": null}]},
+const char* kTrace =
+    R"({"format": "hyperoffload-trace", "version": 1, "name": "all", "meta": {"free": [1, {"x": null}]},
  "tensors": [{"name": "w", "bytes": 1000, "kind": "weight", "persistent": true, "initial": "pool"},
              {"name": "x", "bytes": 2e3, "kind": "activation"}],
  "ops": [{"name": "a", "duration_us": 10, "flops": 1e6, "hbm_bytes": 100, "writes": ["x"], "workspace_bytes": 8,
@@ -191,7 +192,8 @@ TEST_CASE("schemas: a result with an unknown key, a missing figure or half of it
     files.push_back(folder / std::to_string(files.size()));
     write_text(files.back(), document.dump());
   };
-  for (const char* place : {"", "/stalls", "/stalls/per_op", "/npus/0", "/links/pool_to_hbm", "/throughput"}) {
+  for (const char* place :
+       {"", "/stalls", "/stalls/per_op", "/npus/0", "/links/pool_to_hbm", "/throughput"}) {
     json document = result;
     document[json::json_pointer(place)]["unknown"] = 1;
     damaged(document);

@@ -52,7 +52,8 @@ std::vector<std::string> sub_commands(const std::string& path = "") {
 std::vector<std::string> long_options(const std::string& path) {
   std::vector<std::string> found;
   for (std::string word : words_of(run_hyperoffload(path + " --help").out)) {
-    if (word.rfind("-", 0) == 0 && word.find(",--") != std::string::npos) word = word.substr(word.find(",--") + 1);
+    if (word.rfind("-", 0) == 0 && word.find(",--") != std::string::npos)
+      word = word.substr(word.find(",--") + 1);
     if (word.rfind("--", 0) == 0 && word.size() > 2 && word.find_first_of(".;)") == std::string::npos)
       found.push_back(word);
   }
@@ -61,8 +62,9 @@ std::vector<std::string> long_options(const std::string& path) {
 
 // What bash offers behind `typed`, whose last word is being typed.
 std::vector<std::string> bash_offers(const std::string& script, const std::string& typed) {
-  return words_of(shell("bash --norc -c '. " + script + "; COMP_WORDS=(" + typed +
-                        "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hyperoffload; echo \"${COMPREPLY[@]}\"'"));
+  return words_of(
+      shell("bash --norc -c '. " + script + "; COMP_WORDS=(" + typed +
+            "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _hyperoffload; echo \"${COMPREPLY[@]}\"'"));
 }
 
 bool has(const std::vector<std::string>& words, const std::string& word) {
@@ -74,11 +76,12 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 TEST_CASE("terminal: --version names the packages it runs with") {
   const CommandResult run = run_hyperoffload("--version");
   CHECK(run.status == 0);
-  for (const char* package : {"hyperoffload 0.", "SimGrid ", "yaml-cpp 0.", "nlohmann/json 3.", "CLI11 2.", "fmt ",
-                              "zlib 1.", "protobuf "})
+  for (const char* package : {"hyperoffload 0.", "SimGrid ", "yaml-cpp 0.", "nlohmann/json 3.", "CLI11 2.",
+                              "fmt ", "zlib 1.", "protobuf "})
     CHECK(run.out.find(package) != std::string::npos);
   // The library that is loaded, as the linker finds it: libsimgrid.so.3.32.
-  const std::string simgrid = shell("ldd " + binary_path() + " | sed -n 's/.*libsimgrid.so.\\([0-9.]*\\) .*/\\1/p' | tr -d '\\n'");
+  const std::string simgrid =
+      shell("ldd " + binary_path() + " | sed -n 's/.*libsimgrid.so.\\([0-9.]*\\) .*/\\1/p' | tr -d '\\n'");
   if (!simgrid.empty()) CHECK(run.out.find("SimGrid " + simgrid) != std::string::npos);
 }
 
@@ -99,7 +102,8 @@ TEST_CASE("terminal: bash completes every command and option of the help") {
       CHECK(has(offered, option));
     }
   }
-  CHECK(bash_offers(script, "hyperoffload simulate t.json --policy on_") == std::vector<std::string>{"on_demand"});
+  CHECK(bash_offers(script, "hyperoffload simulate t.json --policy on_") ==
+        std::vector<std::string>{"on_demand"});
   CHECK(bash_offers(script, "hyperoffload trace import --format kin") == std::vector<std::string>{"kineto"});
   CHECK(bash_offers(script, "hyperoffload export --format v") == std::vector<std::string>{"vllm"});
   CHECK(bash_offers(script, "hyperoffload completion z") == std::vector<std::string>{"zsh"});
@@ -121,11 +125,17 @@ TEST_CASE("terminal: zsh completes commands, options and values") {
   CHECK(shell("zsh -n " + script + " 2>&1").empty());
   // A terminal of its own in which someone types and presses Tab; what zsh shows is what it offers.
   const auto typed = [&](const std::string& text) {
-    write_text(folder / "type.zsh", "zmodload zsh/zpty\nzpty z 'TERM=dumb zsh -fi'\n"
-               "zpty -w z 'PS1=; fpath=(" + folder.path() + " $fpath); autoload -Uz compinit; compinit -u -D'\n"
-               "zpty -w z 'zstyle \":completion:*\" list-colors \"\"; LISTMAX=1000; setopt no_beep; echo READY'\n"
-               "zpty -r z out '*READY*READY*'\nzpty -w -n z $'" + text + "\\t\\t'\nsleep 0.5\n"
-               "zpty -w z $'\\C-u\\necho DO\"\"NE'\nzpty -r z out '*DONE*'\nprint -r -- $out\n");
+    write_text(folder / "type.zsh",
+               "zmodload zsh/zpty\nzpty z 'TERM=dumb zsh -fi'\n"
+               "zpty -w z 'PS1=; fpath=(" +
+                   folder.path() +
+                   " $fpath); autoload -Uz compinit; compinit -u -D'\n"
+                   "zpty -w z 'zstyle \":completion:*\" list-colors \"\"; LISTMAX=1000; setopt no_beep; echo "
+                   "READY'\n"
+                   "zpty -r z out '*READY*READY*'\nzpty -w -n z $'" +
+                   text +
+                   "\\t\\t'\nsleep 0.5\n"
+                   "zpty -w z $'\\C-u\\necho DO\"\"NE'\nzpty -r z out '*DONE*'\nprint -r -- $out\n");
     return shell("timeout 20 zsh -f " + (folder / "type.zsh") + " 2>&1");
   };
   CHECK(typed("hyperoffload ").find("simulate") != std::string::npos);
@@ -139,7 +149,8 @@ TEST_CASE("terminal: zsh completes commands, options and values") {
   CHECK(formats.find("activation-trace") != std::string::npos);
 }
 
-TEST_CASE("terminal: the manual page has every command, option and exit status, and troff finds nothing wrong") {
+TEST_CASE(
+    "terminal: the manual page has every command, option and exit status, and troff finds nothing wrong") {
   TemporaryFolder folder;
   const std::string page = folder / "hyperoffload.1";
   write_text(page, run_hyperoffload("manual").out);
@@ -147,8 +158,10 @@ TEST_CASE("terminal: the manual page has every command, option and exit status, 
   for (std::size_t at; (at = text.find("\\-")) != std::string::npos;) text.replace(at, 2, "-");
   for (const std::string& command : sub_commands()) {
     INFO(command);
-    if (sub_commands(command).empty()) CHECK(text.find(".SS \\fBhyperoffload " + command + "\\fR") != std::string::npos);
-    for (const std::string& option : long_options(command)) CHECK(text.find("\\fB" + option + "\\fR") != std::string::npos);
+    if (sub_commands(command).empty())
+      CHECK(text.find(".SS \\fBhyperoffload " + command + "\\fR") != std::string::npos);
+    for (const std::string& option : long_options(command))
+      CHECK(text.find("\\fB" + option + "\\fR") != std::string::npos);
   }
   for (const char* part : {".SH NAME", ".SH SYNOPSIS", ".SH EXIT STATUS", "Example:"})
     CHECK(text.find(part) != std::string::npos);

@@ -7,15 +7,15 @@
 #include "planner/decision_log.h"
 #include "planner/planner.h"
 #include "sim/model/error.h"
-#include "test/support/toy.h"
 #include "test/support/catch.h"
+#include "test/support/toy.h"
 
 using namespace hyperoffload;
 
 namespace {
 
-// Ops of 20 us: a reads w0 (10 B); b nothing; c reads w0 and has 3 B of workspace. Behind a, w0 is stored (20 us at
-// 0.5 B/us) and detached; behind b it is loaded for c (10 us at 1 B/us).
+// Ops of 20 us: a reads w0 (10 B); b nothing; c reads w0 and has 3 B of workspace. Behind a, w0 is stored (20
+// us at 0.5 B/us) and detached; behind b it is loaded for c (10 us at 1 B/us).
 struct Round {
   Toy toy;
   TensorId w0, w1, x;
@@ -51,7 +51,8 @@ TEST_CASE("memory map: a column an op has what is taken as the op starts") {
   Round r;
   const MemoryMap map = memory_map(r.graph, r.toy.hardware, r.toy.plan, 1, 80, 10);
   REQUIRE(map.columns.size() == 3);
-  const auto weight = static_cast<std::size_t>(TensorKind::kWeight), activation = static_cast<std::size_t>(TensorKind::kActivation);
+  const auto weight = static_cast<std::size_t>(TensorKind::kWeight),
+             activation = static_cast<std::size_t>(TensorKind::kActivation);
   // At a: w0, w1 and x. At b: the same, w0 is being stored. At c: w0 is there again, and c's workspace.
   CHECK(map.columns[0].by_kind[weight] == 14);
   CHECK(map.columns[0].by_kind[activation] == 6);
@@ -104,7 +105,8 @@ TEST_CASE("memory map: it fits the width, to the least one, and so do long names
 TEST_CASE("explain: of a tensor, who uses it, why it leaves and when it comes back") {
   Round r;
   const std::string text = explain_name(r.graph, r.toy.hardware, r.toy.plan, 1, "t0");
-  CHECK(line_with(text, "tensor t0").find("weight, 10 B, persistent; 2 ops use it: op0 reads, op2 reads") != std::string::npos);
+  CHECK(line_with(text, "tensor t0").find("weight, 10 B, persistent; 2 ops use it: op0 reads, op2 reads") !=
+        std::string::npos);
   const std::string gap = line_with(text, "idle from op0 to op2 for");
   // From 20 us to 50 us: c waits for the load. A store takes 20 us, a load 10 us.
   CHECK(gap.find("for 30 us; a store and a load take 20 us and 10 us: it leaves HBM") != std::string::npos);
@@ -117,7 +119,8 @@ TEST_CASE("explain: of a tensor, who uses it, why it leaves and when it comes ba
 TEST_CASE("explain: of an op, when it runs, what is taken, and where its operands come from") {
   Round r;
   const std::string text = explain_name(r.graph, r.toy.hardware, r.toy.plan, 1, "op2");
-  CHECK(line_with(text, "op op2").find("from 50 us to 70 us of 70 us; waits 10 us for bytes") != std::string::npos);
+  CHECK(line_with(text, "op op2").find("from 50 us to 70 us of 70 us; waits 10 us for bytes") !=
+        std::string::npos);
   CHECK(text.find("23 B of 40 B in HBM are taken") != std::string::npos);
   CHECK(line_with(text, "reads t0").find("waits 10 us for its load") != std::string::npos);
   CHECK(line_with(text, "reads t2").find("in HBM already") != std::string::npos);
