@@ -179,6 +179,7 @@ TEST_CASE("schemas: shipped and written traces, plans and results keep to them")
   CHECK_FALSE(fits["runs"][1]["stalls"]["worst"].empty());
   CHECK(small["runs"][2]["iteration_s"].is_null());
   check_valid("results", {folder / "fits/results.json", folder / "short/results.json"});
+  check_valid("series", {folder / "fits/graph.series.json", folder / "fits/on_demand.series.json"});
 }
 
 TEST_CASE("schemas: a result with an unknown key, a missing figure or half of its figures is refused") {
