@@ -1,10 +1,13 @@
 #include "planner/pipeline.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
+#include <optional>
 
 #include "planner/passes/cancel_redundant.h"
 #include "planner/passes/choose_evictions.h"
+#include "planner/passes/fill_forward.h"
+#include "planner/passes/replay_placement.h"
 #include "planner/passes/place_transfers.h"
 #include "sim/model/check.h"
 #include "sim/model/check_plan.h"
@@ -30,72 +33,106 @@ struct Attempt {
   }
 };
 
+// What a placement came to: seconds of the (last) iteration and the timeline with its stalls.
+struct Tried {
+  double seconds = std::numeric_limits<double>::infinity();
+  std::optional<StepClock> timeline;
+};
+
 class Search {
  public:
   Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
-      : graph_(graph), ideal_(ideal), options_(options), rank_(rank_by_name(*graph.graph)) {
+      : graph_(graph), options_(options), rank_(rank_by_name(*graph.graph)), ideal_seconds_(ideal.last_iteration) {
+    double transfers = 0;
     for (int t = 0; t < graph.tensors; ++t)
-      transfer_seconds_ +=
+      transfers +=
           2 * (graph.machine.load_seconds(graph.bytes[t]) + graph.machine.store_seconds(graph.bytes[t]));
+    transfer_seconds_ = transfers;
+    guide_.emplace(graph, ideal, transfers);
   }
   Found run();
 
  private:
+  struct Seed {
+    SweepOrder order;
+    Tried tried;
+  };
+
+  bool uses(SearchStep step) const { return (options_.skip >> static_cast<int>(step) & 1U) == 0; }
   // Nothing more to win, or no work left.
   bool finished() const { return good_enough() || work_left_ <= 0; }
   bool good_enough() const {
-    return best_ && best_->walk.last_iteration - ideal_.last_iteration <=
-                        options_.least_stall + 1e-9 * ideal_.last_iteration;
+    return best_ && best_->walk.last_iteration - ideal_seconds_ <= options_.least_stall + 1e-9 * ideal_seconds_;
   }
-  const Walk& attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {});
+  Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
+                const std::vector<Eviction>& given = {});
+  Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
+  Walk judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
-  StepClock smoothed(const Walk& walk, int window) const;
+  std::vector<SweepOrder> orders() const;
+  void replan(const Liveness& liveness, std::vector<Seed> seeds);
+  StepClock smoothed(const StepClock& walked, int window) const;
   std::int64_t piece_size(int parts) const;
 
   const FlatGraph& graph_;
-  const Walk& ideal_;
   const SearchOptions& options_;
   const std::vector<std::int32_t> rank_;
+  const double ideal_seconds_;
   double transfer_seconds_ = 0;
+  std::optional<StepClock> guide_;  // the ops' own times
   int passes_ = 0;
   double work_left_ = 0;
   std::optional<Attempt> best_;
   std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
   std::optional<InfeasibleError> infeasible_;
   std::string first_fault_;
-  Walk last_;
 };
 
-const Walk& Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order) {
+Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order,
+                      const std::vector<Eviction>& given) {
   EvictionLedger ledger(graph_, liveness, clock);
-  last_ = {};
   try {
     if (lead == Lead::kOnDemand)
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
       work_left_ -=
-          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger));
+          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, given, ledger));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
-    last_.stuck = WalkStuck{};
-    return last_;
+    return {};
   }
-  if (lead != Lead::kOnDemand) cancel_redundant(graph_, liveness, ledger);
-  const Placements placements = place_transfers(graph_, liveness, clock, rank_, ledger, lead);
+  if (lead != Lead::kOnDemand && uses(SearchStep::kCancel)) cancel_redundant(graph_, liveness, ledger);
+  return place(liveness, clock, lead, ledger);
+}
+
+Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger) {
+  ++passes_;
+  work_left_ -= graph_.ops + liveness.units();
+  if (lead == Lead::kEager && uses(SearchStep::kReplay))
+    if (auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger)) {
+      Tried tried{replayed->clock.seconds(replayed->clock.period()), std::move(replayed->clock)};
+      if (best_ && tried.seconds >= best_->walk.last_iteration * (1 - 1e-9)) return tried;
+      const Walk walk = judge(liveness, *tried.timeline, replayed->placements);
+      if (!walk.stuck) return tried;
+    }
+  const Walk walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
+  if (walk.stuck) return {};
+  return {walk.last_iteration, StepClock(graph_, walk, transfer_seconds_)};
+}
+
+Walk Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
   Attempt attempt;
   attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
   attempt.walk =
       walk_plan(graph_, attempt.written.plan,
                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
-  ++passes_;
-  work_left_ -= graph_.ops + liveness.units();
-  last_ = attempt.walk;
+  Walk walk = attempt.walk;
   if (!attempt.walk.stuck && (!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
     best_ = std::move(attempt);
     best_piece_bytes_ = piece_bytes_;
   }
-  return last_;
+  return walk;
 }
 
 bool Search::valid(const Plan& plan) {
@@ -113,9 +150,9 @@ std::int64_t Search::piece_size(int parts) const {
   return std::max<std::int64_t>({(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), 1});
 }
 
-// The walked timeline with its stalls spread over `window` ops.
-StepClock Search::smoothed(const Walk& walk, int window) const {
-  const StepClock guide(graph_, ideal_, transfer_seconds_), walked(graph_, walk, transfer_seconds_);
+// A timeline with its stalls spread over `window` ops.
+StepClock Search::smoothed(const StepClock& walked, int window) const {
+  const StepClock& guide = *guide_;
   const int count = guide.positions();
   std::vector<double> stall(count + 1, 0.0);
   Ticks before = 0;
@@ -137,50 +174,64 @@ StepClock Search::smoothed(const Walk& walk, int window) const {
   return guide.delayed(extra);
 }
 
+// A cold pass has two ways to begin; a repeated body none.
+std::vector<SweepOrder> Search::orders() const {
+  std::vector<SweepOrder> orders;
+  for (Score score : {Score::kFarthestUse, Score::kFarthestReload}) {
+    if (score == Score::kFarthestReload && !uses(SearchStep::kLatestReload)) continue;
+    orders.push_back({score, ColdStart::kStoreFirst});
+    if (options_.iterations == 1 && uses(SearchStep::kPoolFirst)) orders.push_back({score, ColdStart::kPoolFirst});
+  }
+  return orders;
+}
+
 void Search::search(std::int64_t piece_bytes) {
   piece_bytes_ = piece_bytes;
   const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes});
-  const StepClock guide(graph_, ideal_, transfer_seconds_);
+  const StepClock& guide = *guide_;
   attempt(liveness, guide, Lead::kLate);
   if (good_enough()) return;
-  struct Seed {
-    double time;
-    SweepOrder order;
-    Walk walk;
-  };
   std::vector<Seed> seeds;
-  // A cold pass has two ways to begin; a repeated body none.
-  std::vector<SweepOrder> orders;
-  for (Score score : {Score::kFarthestUse, Score::kFarthestReload}) {
-    orders.push_back({score, ColdStart::kStoreFirst});
-    if (options_.iterations == 1) orders.push_back({score, ColdStart::kPoolFirst});
-  }
   const auto seed = [&](const StepClock& clock) {
-    for (const SweepOrder& order : orders) {
-      const Walk& walk = attempt(liveness, clock, Lead::kEager, order);
-      if (!walk.stuck) seeds.push_back({walk.last_iteration, order, walk});
+    for (const SweepOrder& order : orders()) {
+      Tried tried = attempt(liveness, clock, Lead::kEager, order);
+      if (tried.timeline) seeds.push_back({order, std::move(tried)});
       if (finished()) return;
     }
   };
   seed(guide);
   if (piece_bytes == 0 && !good_enough()) attempt(liveness, guide, Lead::kOnDemand);
   if (finished()) return;
+  if (uses(SearchStep::kFill))
+    if (const auto filled = fill_forward(graph_, liveness, guide, rank_)) {
+      work_left_ -= graph_.ops + liveness.units();
+      Tried tried = attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions);
+      if (tried.timeline) seeds.push_back({{}, std::move(tried)});
+      if (finished()) return;
+    }
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
+    if (!uses(SearchStep::kStretch)) break;
     seed(guide.stretched(factor));
     if (finished()) return;
   }
-  std::stable_sort(seeds.begin(), seeds.end(), [](const Seed& a, const Seed& b) { return a.time < b.time; });
+  if (uses(SearchStep::kFeedback)) replan(liveness, std::move(seeds));
+}
+
+// Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
+void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
+  std::stable_sort(seeds.begin(), seeds.end(),
+                   [](const Seed& a, const Seed& b) { return a.tried.seconds < b.tried.seconds; });
   if (seeds.size() > 4) seeds.resize(4);
   for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21, 61, 181}) {
-      Walk walk = first.walk;
+      if (window > 1 && !uses(SearchStep::kSmooth)) break;
+      Tried now = first.tried;
       for (int round = 0; round < 4; ++round) {
-        const StepClock clock =
-            window == 1 ? StepClock(graph_, walk, transfer_seconds_) : smoothed(walk, window);
-        const Walk& next = attempt(liveness, clock, Lead::kEager, first.order);
+        const StepClock clock = window == 1 ? *now.timeline : smoothed(*now.timeline, window);
+        Tried next = attempt(liveness, clock, Lead::kEager, first.order);
         if (finished()) return;
-        if (next.stuck || next.last_iteration >= walk.last_iteration) break;
-        walk = next;
+        if (!next.timeline || next.seconds >= now.seconds) break;
+        now = std::move(next);
       }
     }
 }
@@ -191,7 +242,7 @@ Found Search::run() {
   // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer
   // ones yet where a short trace affords them.
   for (int parts : {16, 8, 4, 64}) {
-    if (finished()) break;
+    if (finished() || !uses(SearchStep::kPieces)) break;
     if (parts < 16 && piece_bytes_ > 0) continue;
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
@@ -206,6 +257,12 @@ Found Search::run() {
 }
 
 }  // namespace
+
+const char* to_string(SearchStep step) {
+  constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
+                                                "cancel", "latest-reload", "pool-first", "pieces"};
+  return kNames[static_cast<int>(step)];
+}
 
 Found search_plan(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options) {
   return Search(graph, ideal, options).run();

@@ -1,10 +1,12 @@
 // The search: choose evictions, place transfers, write the plan, walk it; again on other timelines.
 //
-// One pass plans on a guide timeline. Its plan's walk shows the stalls the guide didn't know; planning
-// again on the walked timeline, on uniformly slowed ones, and with stalls smoothed over their
-// neighbourhood gives other plans. The walk is the judge, and the first plan that can't be beaten (it
-// meets the bound) ends the search.
+// One pass plans on a guide timeline. Placing its transfers shows the stalls the guide didn't know; planning
+// again on that timeline, on uniformly slowed ones, and with stalls smoothed over their neighbourhood gives
+// other plans. The replay of a placement says what a plan is worth before it is written; the walk is the
+// judge, and the first plan that can't be beaten (it meets the bound) ends the search.
 #pragma once
+
+#include <cstdint>
 
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
@@ -13,9 +15,25 @@
 
 namespace hyperoffload {
 
+// What a search consists of; each can be left out, to see what it is worth (scripts/planner_gap.sh).
+enum class SearchStep {
+  kReplay,        // time transfers by an event replay, not by the guide timeline alone
+  kFill,          // start from evictions that keep the links busy, too
+  kStretch,       // plan on uniformly slowed timelines
+  kFeedback,      // plan again on the timeline that came out
+  kSmooth,        // with its stalls spread over neighbours
+  kCancel,        // take superfluous evictions back
+  kLatestReload,  // evict what can be reloaded last, too
+  kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
+  kPieces,        // cut tensors
+};
+inline constexpr int kSearchSteps = 9;
+const char* to_string(SearchStep step);
+
 struct SearchOptions {
   int iterations = 1;
   int effort = 1;
+  std::uint32_t skip = 0;  // bits: 1 << SearchStep
   double least_stall = 0;  // proven: a plan that reaches it ends the search
 };
 
@@ -23,7 +41,7 @@ struct Found {
   WrittenPlan written;
   Walk walk;
   std::int64_t piece_bytes = 0;  // how tensors were cut (0: whole)
-  int passes = 0;                // plans walked
+  int passes = 0;                // placements tried
 };
 
 // The best plan found; HBM is exceeded somewhere and every position's working set fits.

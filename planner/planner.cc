@@ -53,7 +53,7 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   if (pool_takes_part(flat) ||
       *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
     Found found =
-        search_plan(flat, ideal, {options.iterations, options.effort, outcome.plan.bound->stall.value});
+        search_plan(flat, ideal, {options.iterations, options.effort, options.skip, outcome.plan.bound->stall.value});
     found.written.plan.bound = std::move(outcome.plan.bound);
     outcome.plan = std::move(found.written.plan);
   }

@@ -8,6 +8,8 @@
 // times a number of passes that `effort` sets.
 #pragma once
 
+#include <cstdint>
+
 #include "planner/decision_log.h"
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
@@ -19,7 +21,8 @@ struct PlannerOptions {
   int iterations = 1;
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
   int effort = 1;
-  bool explain = false;  // one line an action in the log
+  bool explain = false;    // one line an action in the log
+  std::uint32_t skip = 0;  // steps of the search to leave out, bits by SearchStep (pipeline.h)
 };
 
 struct PlanOutcome {

@@ -57,6 +57,7 @@ class Sweep {
         asked_(liveness.gaps.size()),
         refused_use_(liveness.gaps.size(), -1) {}
 
+  void take(const std::vector<Eviction>& given);
   std::int64_t run(bool on_demand);
 
  private:
@@ -98,6 +99,19 @@ class Sweep {
   bool pool_short_ = false;
   std::int64_t looked_ = 0;
 };
+
+void Sweep::take(const std::vector<Eviction>& given) {
+  for (const Eviction& eviction : given) {
+    const int g = liveness_.gap_of_unit[eviction.unit];
+    const Gap& gap = liveness_.gaps[g];
+    if (eviction.unit != unit(g) || eviction.position >= gap.until || !ledger_.pool_has_room(eviction.unit)) continue;
+    if (ledger_.evict(eviction.unit, eviction.position) != Verdict::kDone)
+      ledger_.evict_exposed(eviction.unit, eviction.position);
+    ++next_piece_[g];
+    watch(eviction.unit, 0);
+    if (gap.close > liveness_.positions && gap.open >= 0) watch(eviction.unit, liveness_.positions);
+  }
+}
 
 std::int64_t Sweep::run(bool on_demand) {
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
@@ -327,8 +341,10 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                               const std::vector<std::int32_t>& rank, SweepOrder order,
-                              EvictionLedger& ledger) {
-  return Sweep(graph, liveness, clock, rank, order, ledger).run(false);
+                              const std::vector<Eviction>& given, EvictionLedger& ledger) {
+  Sweep sweep(graph, liveness, clock, rank, order, ledger);
+  sweep.take(given);
+  return sweep.run(false);
 }
 
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,

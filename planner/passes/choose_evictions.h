@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "planner/ledger/eviction_ledger.h"
+#include "planner/passes/fill_forward.h"
 
 namespace hyperoffload {
 
@@ -36,9 +37,10 @@ struct SweepOrder {
   ColdStart cold_start = ColdStart::kStoreFirst;
 };
 
+// `given` leave first, whoever waits; the sweep adds what is still too much.
 // Returns how many candidates it looked at: the work it took.
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                               const std::vector<std::int32_t>& rank, SweepOrder order,
-                              EvictionLedger& ledger);
+                              const std::vector<Eviction>& given, EvictionLedger& ledger);
 
 }  // namespace hyperoffload

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "planner/analysis/memory_profile.h"
+#include "planner/passes/replay_placement.h"
 
 namespace hyperoffload {
 namespace {
@@ -40,6 +41,15 @@ class Placer {
     order_loads();
     drop_idle_stores();
     return std::move(result_);
+  }
+
+  std::optional<Replayed> replay(const StepClock& ideal) {
+    place_stores();
+    free_bytes();
+    list_loads();
+    std::vector<std::int32_t> units;
+    for (const Load& load : loads_) units.push_back(load.unit);
+    return replay_placement(graph_, liveness_, ideal, {result_.evicted, from_, result_.stores, units});
   }
 
  private:
@@ -132,7 +142,7 @@ void Placer::place_stores() {
     seen[slot] = 1;
     const Gap& gap = liveness_.gap(u);
     const int written = liveness_.versions[gap.version].written;
-    jobs.push_back({slot, u, written, 0, 0});
+    jobs.push_back({slot, u, written, 0, 0, true});
     due.push_back(clock_.end(gap.open) + (gap.next_turn ? clock_.period() : 0));
   }
   run_stores(jobs, due);
@@ -280,7 +290,7 @@ void Placer::order_loads() {
   for (const Load& load : loads_) {
     if (!result_.evicted[load.unit]) continue;
     const Gap& gap = liveness_.gap(load.unit);
-    LoadPlacement placed{load.unit, load.anchor, load.start};
+    LoadPlacement placed{load.unit, load.anchor, load.start, true};
     const int turns =
         (turn(gap) - (placed.anchor >= P() ? P() : 0)) / P();  // anchored before its use's iteration
     placed.start += turns * period_;
@@ -303,6 +313,12 @@ void Placer::drop_idle_stores() {
 Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                            const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead) {
   return Placer(graph, liveness, clock, rank, ledger, lead).run();
+}
+
+std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                                        const StepClock& ideal, const std::vector<std::int32_t>& rank,
+                                        const EvictionLedger& ledger) {
+  return Placer(graph, liveness, clock, rank, ledger, Lead::kEager).replay(ideal);
 }
 
 }  // namespace hyperoffload

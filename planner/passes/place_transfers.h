@@ -12,6 +12,7 @@
 // for room is not foreseen; the walk tells.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "planner/analysis/flat_graph.h"
@@ -28,12 +29,14 @@ struct StorePlacement {
   std::int32_t unit;    // the first unit that needs it
   std::int32_t anchor;  // position it stands behind; -1: the iteration's start
   Ticks start, end;     // from the start of the iteration of the version's write
+  bool joined = true;   // may move together with the piece before it
 };
 
 struct LoadPlacement {
   std::int32_t unit;
   std::int32_t anchor;  // position it stands behind on the gap's axis; -1: the first iteration's start
   Ticks start;          // from the start of the iteration the anchor is in
+  bool joined = true;   // may move together with the piece before it
 };
 
 struct Placements {
@@ -44,5 +47,11 @@ struct Placements {
 
 Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                            const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead);
+
+// The same by an event replay (replay_placement.h) on the ops' own times; `clock` is what is expected.
+struct Replayed;
+std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                                        const StepClock& ideal, const std::vector<std::int32_t>& rank,
+                                        const EvictionLedger& ledger);
 
 }  // namespace hyperoffload

@@ -14,6 +14,7 @@ struct Draft {
   int after;   // sorted behind this position: its anchor, but for a detach that follows its store
   Ticks time;  // planned start, orders what stands behind one position
   IterationScope scope;
+  bool joined = true;
 };
 
 // Within one instant: give back, then store, then load.
@@ -61,7 +62,8 @@ void Writer::add_loads() {
     const bool next_body = load.anchor >= P();
     absent_at_border_[load.unit] = next_body;
     const int anchor = next_body ? load.anchor - P() : load.anchor;
-    drafts_.push_back({ActionKind::kPrefetch, load.unit, anchor, anchor, load.start, IterationScope::kEvery});
+    drafts_.push_back({ActionKind::kPrefetch, load.unit, anchor, anchor, load.start,
+                       IterationScope::kEvery, load.joined});
   }
 }
 
@@ -70,7 +72,7 @@ void Writer::add_stores() {
     const StorePlacement& store = placements_.stores[i];
     store_of_slot_[store.slot] = static_cast<std::int32_t>(i);
     drafts_.push_back(
-        {ActionKind::kStore, store.unit, store.anchor, store.anchor, store.start, IterationScope::kEvery});
+        {ActionKind::kStore, store.unit, store.anchor, store.anchor, store.start, IterationScope::kEvery, store.joined});
   }
 }
 
@@ -168,7 +170,7 @@ void Writer::raise_anchors(ActionKind kind) {
 
 bool Writer::mergeable(const Draft& draft) const {
   const std::vector<Action>& actions = result_.plan.actions;
-  if (actions.empty()) return false;
+  if (!draft.joined || actions.empty()) return false;
   const Action& last = actions.back();
   const Gap& gap = liveness_.gap(draft.unit);
   const int last_unit = result_.unit.back();

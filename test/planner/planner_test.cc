@@ -1,6 +1,7 @@
 #include "planner/planner.h"
 
 #include "planner/analysis/liveness.h"
+#include "planner/pipeline.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
 #include "test/planner/toy.h"
@@ -121,6 +122,31 @@ TEST_CASE("planner: the next iteration's first weights are on their way in this 
   const PlanOutcome outcome = planned(g, machine(30, 1.2, 1.2), 10);
   CHECK(stall(outcome) == Approx(0).margin(1e-9));
   CHECK(outcome.plan.prediction->total.value == Approx(10 * 60).epsilon(0.05));
+}
+
+TEST_CASE("planner: weights that stream stay in HBM in part where they are too much for the link as wholes") {
+  // 8 weights of 100 kB, ops of 40 us, 1 GB/s and 300 ns, HBM for 600 kB: whole weights would have to follow
+  // each other in runs, 100 us each. With r of every weight resident, and beside the running op's weight the
+  // next one's rest on its way, 8 r + 2 (100 - r) = 600: r = 66.7 kB, and 33.3 kB pass in 33.6 of 40 us.
+  Toy t;
+  for (int i = 0; i < 8; ++i) t.op(40e-6, {t.weight("w" + std::to_string(i), 100'000)});
+  const PlanOutcome outcome = planned(t.build(), machine(600'000, 1e9, 1e9, 300e-9), 3);
+  CHECK(stall(outcome) == Approx(0).margin(1e-12));
+  // At 500 kB r = 50 kB, and 50.3 us pass an op: 10.3 us of stall each.
+  CHECK(stall(planned(t.build(), machine(500'000, 1e9, 1e9, 300e-9), 3)) <= 8 * 10.3e-6 * 1.01);
+}
+
+TEST_CASE("planner: a step of the search left out changes how good a plan is, not whether it is valid") {
+  const Graph g = u_shape(10, 10);
+  for (int step = 0; step < kSearchSteps; ++step) {
+    INFO(to_string(static_cast<SearchStep>(step)));
+    PlannerOptions options;
+    options.skip = 1U << step;
+    const PlanOutcome outcome = make_plan(g, machine(50, 0.2, 0.2), options);
+    const CheckLimits limits{Bytes(50), machine(50).pool_capacity};
+    CHECK(check_plan(g, outcome.plan, limits, 1).empty());
+    CHECK(stall(outcome) >= stall(planned(g, machine(50, 0.2, 0.2))) * (1 - 1e-9));
+  }
 }
 
 TEST_CASE("planner: a tensor updated in every iteration is stored in every iteration") {

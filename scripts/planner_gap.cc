@@ -1,0 +1,189 @@
+// How far plans are from the proven limit: over seeded random traces of each family, at several HBM sizes
+// and bandwidths, the stall above the bound as a share of the ideal time. scripts/planner_gap.sh runs it
+// and writes docs/planner.md.
+//
+// Usage: planner_gap [--seeds N] [--effort E] [--skip PASS,...] [--families a,b] [--cases] [--ops N]
+// --cases prints one line a case (CSV) instead of the percentiles.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/bound/lp_bound.h"
+#include "planner/cost/walk.h"
+#include "planner/pipeline.h"
+#include "planner/planner.h"
+#include "sim/model/error.h"
+#include "test/planner/families.h"
+
+using namespace hyperoffload;
+
+namespace {
+
+struct Settings {
+  int seeds = 3, first_seed = 1, effort = 1, ops = 0, share = 0;
+  double load = 0;
+  std::uint32_t skip = 0;  // bits by SearchStep
+  std::string families, bounds;
+  bool cases = false;
+};
+
+struct Outcome {
+  Family family;
+  int seed = 0, ops = 0, share = 0;
+  double load = 0;
+  double gap = 0, stall = 0, bound = 0;  // shares of the ideal time
+  double cpu = 0;
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+}
+
+// Bounds take longer than plans and don't change with the planner: kept in a file between runs.
+class BoundCache {
+ public:
+  explicit BoundCache(const std::string& path) : path_(path) {
+    std::ifstream in(path);
+    std::string key;
+    for (double value; in >> key >> value;) known_[key] = value;
+  }
+  double stall(const std::string& key, const FamilyCase& c, double ideal) {
+    const auto found = known_.find(key);
+    if (found != known_.end()) return found->second;
+    LpBoundOptions options;
+    options.hbm = false;
+    const double value = lp_bound(FlatGraph(c.graph, c.hardware), ideal, c.repeats ? 3 : 1, options).stall.value;
+    if (!path_.empty()) std::ofstream(path_, std::ios::app) << fmt::format("{} {}\n", key, value);
+    return known_[key] = value;
+  }
+
+ private:
+  std::string path_;
+  std::map<std::string, double> known_;
+};
+
+Outcome judge(const Settings& settings, BoundCache& bounds, Family family, int seed, double load, int share) {
+  Outcome o{family, seed, 0, share, load};
+  o.ops = settings.ops > 0 ? settings.ops : 40 + seed * 37 % 161;
+  FamilyCase c = family_case(family, static_cast<std::uint64_t>(seed), o.ops, load);
+  c.hardware.hbm_capacity = Bytes(c.peak * share / 100);
+  PlannerOptions options;
+  options.iterations = c.repeats ? 3 : 1;
+  options.effort = settings.effort;
+  options.skip = settings.skip;
+  const double before = cpu_seconds();
+  const Plan plan = make_plan(c.graph, c.hardware, options).plan;
+  o.cpu = cpu_seconds() - before;
+  const double ideal = plan.prediction->ideal.value;
+  o.stall = (plan.prediction->iteration.value - ideal) / ideal;
+  // A plan without stall needs no bound.
+  if (o.stall > 1e-9)
+    o.bound = bounds.stall(fmt::format("{}:{}:{}:{}:{}", to_string(family), seed, o.ops, load, share), c, ideal) / ideal;
+  o.gap = std::max(0.0, o.stall - o.bound);
+  return o;
+}
+
+double percentile(std::vector<double> values, double share) {  // nearest rank
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()) + 0.999999);
+  return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
+}
+
+void print_row(const std::string& name, const std::vector<Outcome>& all) {
+  std::vector<double> gaps;
+  double sum = 0, cpu = 0;
+  for (const Outcome& o : all) {
+    gaps.push_back(100 * o.gap);
+    sum += 100 * o.gap;
+    cpu += o.cpu;
+  }
+  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", name, all.size(),
+             percentile(gaps, 0.5), percentile(gaps, 0.9), percentile(gaps, 1),
+             sum / static_cast<double>(std::max<std::size_t>(1, all.size())), cpu);
+}
+
+void print_tables(const std::vector<Outcome>& all) {
+  fmt::print("| cases | number | median | 90th percentile | worst | mean | CPU s |\n|---|---|---|---|---|---|---|\n");
+  print_row("all", all);
+  const auto rows = [&](auto key) {
+    std::map<std::string, std::vector<Outcome>> groups;
+    for (const Outcome& o : all) groups[key(o)].push_back(o);
+    for (const auto& [name, group] : groups) print_row(name, group);
+  };
+  rows([](const Outcome& o) { return std::string(to_string(o.family)); });
+  rows([](const Outcome& o) { return fmt::format("link load {:.1f}", o.load); });
+  rows([](const Outcome& o) { return fmt::format("HBM {} %", o.share); });
+}
+
+std::uint32_t steps(const std::string& names) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kSearchSteps; ++i)
+    if (("," + names + ",").find(fmt::format(",{},", to_string(static_cast<SearchStep>(i)))) != std::string::npos)
+      bits |= 1U << i;
+  return bits;
+}
+
+Settings parse(int argc, char** argv) {
+  Settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--cases") {
+      s.cases = true;
+      continue;
+    }
+    if (i + 1 == argc) throw InputError(name, "no value", "one");
+    const std::string value = argv[++i];
+    if (name == "--seeds") s.seeds = std::atoi(value.c_str());
+    else if (name == "--from") s.first_seed = std::atoi(value.c_str());
+    else if (name == "--effort") s.effort = std::atoi(value.c_str());
+    else if (name == "--ops") s.ops = std::atoi(value.c_str());
+    else if (name == "--families") s.families = value;
+    else if (name == "--skip") s.skip = steps(value);
+    else if (name == "--bounds") s.bounds = value;
+    else if (name == "--load") s.load = std::atof(value.c_str());
+    else if (name == "--share") s.share = std::atoi(value.c_str());
+    else throw InputError("planner_gap", name, "--seeds, --from, --effort, --ops, --families, --load, --share, --skip, --bounds or --cases");
+  }
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  const Settings settings = parse(argc, argv);
+  BoundCache bounds(settings.bounds);
+  std::vector<Outcome> all;
+  for (Family family : kAllFamilies) {
+    if (!settings.families.empty() && settings.families.find(to_string(family)) == std::string::npos) continue;
+    for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
+      for (double load : {0.5, 1.0, 2.0})
+        for (int share : {90, 75, 60, 50}) {
+          if ((settings.load > 0 && load != settings.load) || (settings.share > 0 && share != settings.share)) continue;
+          try {
+            all.push_back(judge(settings, bounds, family, seed, load, share));
+          } catch (const InfeasibleError&) {  // an op's own tensors don't fit
+          }
+        }
+  }
+  if (settings.cases) {
+    fmt::print("family,seed,ops,load,hbm_percent,gap_percent,stall_percent,bound_percent,cpu_s\n");
+    for (const Outcome& o : all)
+      fmt::print("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", to_string(o.family), o.seed, o.ops, o.load, o.share,
+                 100 * o.gap, 100 * o.stall, 100 * o.bound, o.cpu);
+  } else {
+    print_tables(all);
+  }
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 2;
+}

@@ -1,0 +1,109 @@
+// The forward fill and the event replay of placements, on rows of weights small enough to follow by hand.
+#include "planner/passes/replay_placement.h"
+
+#include "planner/passes/fill_forward.h"
+#include "planner/passes/choose_evictions.h"
+#include "planner/passes/write_plan.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+namespace {
+
+struct Row {
+  Graph graph;
+  FlatGraph flat;
+  Walk ideal;
+  Liveness liveness;
+  StepClock clock;
+  std::vector<std::int32_t> rank;
+
+  Row(Graph g, const Hardware& h, bool repeats)
+      : graph(std::move(g)),
+        flat(graph, h),
+        ideal(walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true})),
+        liveness(flat, {repeats, 0}),
+        clock(flat, ideal, 1000),
+        rank(rank_by_name(graph)) {}
+};
+
+// x_i of 10 B, born by forward op i of 10 s, read again by backward op i, last in first out.
+Graph u_shape(int depth) {
+  Toy t;
+  std::vector<TensorId> x;
+  for (int i = 0; i < depth; ++i) {
+    x.push_back(t.activation("x" + std::to_string(i), 10));
+    t.op(10, {}, {x.back()});
+  }
+  for (int i = depth; i-- > 0;) t.op(10, {x[i]});
+  return t.build();
+}
+
+Graph weights(int count) {
+  Toy t;
+  for (int i = 0; i < count; ++i) t.op(10, {t.weight("w" + std::to_string(i), 10)});
+  return t.build();
+}
+
+}  // namespace
+
+TEST_CASE("replay placement: what it says a placement takes is what the plan's walk takes") {
+  for (double rate : {0.4, 0.7, 1.0, 2.5})
+    for (int hbm : {30, 40, 60}) {
+      Row row(u_shape(10), machine(hbm, rate, rate), false);
+      EvictionLedger ledger(row.flat, row.liveness, row.clock);
+      choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, {}, ledger);
+      const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
+      REQUIRE(replayed);
+      const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements).plan;
+      const Walk walk = walk_plan(row.flat, plan, {1, WalkRecord::kNothing, false});
+      REQUIRE_FALSE(walk.stuck);
+      INFO(rate << " B/s, " << hbm << " B");
+      CHECK(walk.hbm_peak <= hbm);
+      CHECK(replayed->clock.seconds(replayed->clock.period()) == Approx(walk.last_iteration).epsilon(1e-6));
+    }
+}
+
+TEST_CASE("replay placement: a load takes the room a store gives back while an op runs") {
+  // op0 (10 s) writes a (10 B); op1 (10 s) does nothing with it; op2 reads w, which starts in the pool; op3 reads
+  // a. HBM 10 B; 1 B/s both ways. a is stored from 10 to 20, w loaded from 20 to 30 (op2 waits till then), runs till
+  // 40; a is back at 50 (w starts in the pool and may be dropped when op2 is done): 60 in all.
+  Toy t;
+  const TensorId a = t.activation("a", 10), w = t.weight("w", 10);
+  t.op(10, {}, {a});
+  t.op(10, {});
+  t.op(10, {w});
+  t.op(10, {a});
+  Row row(t.build(), machine(10), false);
+  EvictionLedger ledger(row.flat, row.liveness, row.clock);
+  choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, {}, ledger);
+  const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
+  REQUIRE(replayed);
+  CHECK(replayed->clock.seconds(replayed->clock.period()) == Approx(60).epsilon(1e-6));
+}
+
+TEST_CASE("fill forward: the link loads what is missed first in place of what is used last") {
+  // 4 weights of 10 B in a row, once; HBM for 2; 1 B/s, as long as an op. w0 and w1 start in HBM and, having no
+  // copy there, w0 is stored while op0 runs. w2 takes its place when op0 is done, w3 that of w1 when op1 is done and
+  // w1 is stored (10 to 20): all hide but for one transfer's time.
+  Row row(weights(4), machine(20), false);
+  const auto filled = fill_forward(row.flat, row.liveness, row.clock, row.rank);
+  REQUIRE(filled);
+  for (const Eviction& e : filled->evictions) {
+    const Gap& gap = row.liveness.gap(e.unit);
+    CHECK(e.position > gap.open);
+    CHECK(e.position <= gap.close);
+  }
+  CHECK(filled->clock.seconds(filled->clock.period()) <= 50 * (1 + 1e-6));
+}
+
+TEST_CASE("fill forward: of a repeated body it gives one iteration's evictions, each once") {
+  Row row(weights(8), machine(30, 0.5, 0.5), true);
+  const auto filled = fill_forward(row.flat, row.liveness, row.clock, row.rank);
+  REQUIRE(filled);
+  std::vector<int> seen(row.liveness.units());
+  for (const Eviction& e : filled->evictions) CHECK(++seen[e.unit] == 1);
+  CHECK(filled->evictions.size() >= 5);  // HBM holds 3 of 8
+}
