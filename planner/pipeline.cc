@@ -97,7 +97,7 @@ Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lea
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
       work_left_ -=
-          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, given, ledger));
+          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger, given));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     return {};

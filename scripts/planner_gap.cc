@@ -14,7 +14,11 @@
 #include <string>
 #include <vector>
 
+#if __has_include("planner/bound/lp_bound.h")
 #include "planner/bound/lp_bound.h"
+#define HAS_LP_BOUND 1
+#endif
+#include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
@@ -58,9 +62,13 @@ class BoundCache {
   double stall(const std::string& key, const FamilyCase& c, double ideal) {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
+#if HAS_LP_BOUND
     LpBoundOptions options;
     options.hbm = false;
     const double value = lp_bound(FlatGraph(c.graph, c.hardware), ideal, c.repeats ? 3 : 1, options).stall.value;
+#else
+    const double value = window_bound(FlatGraph(c.graph, c.hardware), ideal, c.repeats ? 3 : 1).stall.value;
+#endif
     if (!path_.empty()) std::ofstream(path_, std::ios::app) << fmt::format("{} {}\n", key, value);
     return known_[key] = value;
   }

@@ -104,12 +104,21 @@ void Sweep::take(const std::vector<Eviction>& given) {
   for (const Eviction& eviction : given) {
     const int g = liveness_.gap_of_unit[eviction.unit];
     const Gap& gap = liveness_.gaps[g];
-    if (eviction.unit != unit(g) || eviction.position >= gap.until || !ledger_.pool_has_room(eviction.unit)) continue;
-    if (ledger_.evict(eviction.unit, eviction.position) != Verdict::kDone)
-      ledger_.evict_exposed(eviction.unit, eviction.position);
-    ++next_piece_[g];
-    watch(eviction.unit, 0);
-    if (gap.close > liveness_.positions && gap.open >= 0) watch(eviction.unit, liveness_.positions);
+    if (eviction.unit != unit(g) || eviction.position >= gap.until) continue;
+    const int count = whole(gap) ? pieces(g) : 1;
+    int done = 0;
+    for (; done < count && ledger_.pool_has_room(eviction.unit + done); ++done)
+      if (ledger_.evict(eviction.unit + done, eviction.position) != Verdict::kDone)
+        ledger_.evict_exposed(eviction.unit + done, eviction.position);
+    if (done < count) {
+      while (done-- > 0) ledger_.restore(eviction.unit + done);
+      continue;
+    }
+    for (int k = 0; k < count; ++k) {
+      watch(unit(g), 0);
+      if (gap.close > liveness_.positions && gap.open >= 0) watch(unit(g), liveness_.positions);
+      ++next_piece_[g];
+    }
   }
 }
 
@@ -341,7 +350,7 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                               const std::vector<std::int32_t>& rank, SweepOrder order,
-                              const std::vector<Eviction>& given, EvictionLedger& ledger) {
+                              EvictionLedger& ledger, const std::vector<Eviction>& given) {
   Sweep sweep(graph, liveness, clock, rank, order, ledger);
   sweep.take(given);
   return sweep.run(false);

@@ -41,6 +41,6 @@ struct SweepOrder {
 // Returns how many candidates it looked at: the work it took.
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                               const std::vector<std::int32_t>& rank, SweepOrder order,
-                              const std::vector<Eviction>& given, EvictionLedger& ledger);
+                              EvictionLedger& ledger, const std::vector<Eviction>& given = {});
 
 }  // namespace hyperoffload

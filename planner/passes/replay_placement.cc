@@ -104,7 +104,9 @@ bool Replayer::try_load(int q) {
   const Gap& g = liveness_.gap(first);
   const int lap = load_lap_ - (g.close >= P() ? 1 : 0), use = g.close + lap * P();
   if (g.open + lap * P() > settled_) return false;
-  const std::int64_t room = graph_.machine.hbm - profile_.max(q, std::max(q + 1, std::min(use, Q())));
+  // What q itself waits for is counted there already.
+  std::int64_t room = graph_.machine.hbm - profile_.max(q, std::max(q + 1, std::min(use, Q())));
+  if (use <= q && room >= 0) room = std::numeric_limits<std::int64_t>::max();
   std::int64_t bytes = 0;
   for (std::size_t i = next_load_; i < input_.loads.size(); ++i) {
     const int u = input_.loads[i];

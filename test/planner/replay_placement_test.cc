@@ -54,7 +54,7 @@ TEST_CASE("replay placement: what it says a placement takes is what the plan's w
     for (int hbm : {30, 40, 60}) {
       Row row(u_shape(10), machine(hbm, rate, rate), false);
       EvictionLedger ledger(row.flat, row.liveness, row.clock);
-      choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, {}, ledger);
+      choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, ledger);
       const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
       REQUIRE(replayed);
       const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements).plan;
@@ -78,7 +78,7 @@ TEST_CASE("replay placement: a load takes the room a store gives back while an o
   t.op(10, {a});
   Row row(t.build(), machine(10), false);
   EvictionLedger ledger(row.flat, row.liveness, row.clock);
-  choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, {}, ledger);
+  choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, ledger);
   const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
   REQUIRE(replayed);
   CHECK(replayed->clock.seconds(replayed->clock.period()) == Approx(60).epsilon(1e-6));
