@@ -7,8 +7,10 @@
 #include "app/evaluate.h"
 #include "app/evaluate_ranks.h"
 #include "app/experiment.h"
+#include "app/frontier.h"
 #include "app/output.h"
 #include "planner/memory_map.h"
+#include "planner/objectives.h"
 #include "planner/planner.h"
 #include "sim/model/error.h"
 #include "sim/model/parse_units.h"
@@ -70,13 +72,38 @@ int trace_info_command(const std::string& trace, bool json) {
   return 0;
 }
 
+int frontier_command(const PlanOptions& options, const Inputs& inputs, const PlannerOptions& planner) {
+  if (options.explain || options.map)
+    throw InputError("--frontier", options.map ? "--map" : "--explain", "a curve alone: no single plan is shown");
+  const auto curve = frontier(inputs.graph, inputs.hardware, planner, options.points);
+  write_output(options.output.empty() ? "-" : options.output,
+               options.output.ends_with(".csv")
+                   ? frontier_to_csv(curve)
+                   : frontier_to_json(curve, inputs.graph, inputs.hardware, options.iterations));
+  return 0;
+}
+
 int plan_command(const PlanOptions& options) {
   check_bound_method(options.bound);
-  const Inputs inputs = load_inputs(options);
+  const double slowdown =
+      options.max_slowdown.empty() ? 0 : parse_percent(options.max_slowdown, "--max-slowdown");
+  Inputs inputs = load_inputs(options);
   PlannerOptions planner;
   planner.iterations = options.iterations;
   planner.explain = options.explain;
-  const PlanOutcome outcome = make_plan(inputs.graph, inputs.hardware, planner);
+  planner.effort = options.effort;
+  if (options.frontier) return frontier_command(options, inputs, planner);
+  PlanOutcome outcome;
+  if (options.max_slowdown.empty()) {
+    outcome = make_plan(inputs.graph, inputs.hardware, planner);
+  } else {
+    LeastHbm least = least_hbm(inputs.graph, inputs.hardware, planner, slowdown);
+    write_output("", fmt::format("{} B of HBM ({}) keep {:.4g}x the ideal time; at least {} B are proven to be needed\n",
+                                 least.hbm.value, show_bytes(static_cast<double>(least.hbm.value)), 1 + slowdown,
+                                 least.proven.value));
+    inputs.hardware.hbm_capacity = least.hbm + inputs.hardware.hbm_reserved;
+    outcome = std::move(least.outcome);
+  }
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
   std::string said;
   if (options.map)

@@ -26,6 +26,10 @@ struct PlanOptions : MachineOptions {
   std::string explain_name;  // of an op or a tensor; empty: everything
   bool map = false;
   int width = 80;
+  int effort = 1;
+  std::string max_slowdown;  // "1%": the least HBM that keeps it
+  bool frontier = false;
+  int points = 12;  // of the frontier
 };
 
 struct CheckOptions : MachineOptions {

@@ -227,6 +227,15 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_option("--width", options.width, "characters a line of --map (default 80)")
       ->check(whole_number(kLeastMapWidth, 1000));
   plan->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  plan->add_option("--effort", options.effort, "0: one pass, 1: a search (default), 2: a thorough one")
+      ->check(whole_number(0, 2));
+  auto* slowdown = plan->add_option("--max-slowdown", options.max_slowdown,
+                                    "plans for the least HBM that keeps this slowdown, such as 1%");
+  plan->add_flag("--frontier", options.frontier, "HBM against time, point by point, instead of a plan (JSON; CSV "
+                                                 "if -o ends in .csv)")
+      ->excludes(slowdown);
+  plan->add_option("--points", options.points, "capacities tried for --frontier (default 12)")
+      ->check(whole_number(2, 1000));
   plan->footer(
       "Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json "
       "--explain");

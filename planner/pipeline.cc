@@ -62,7 +62,7 @@ class Search {
   // Nothing more to win, or no work left.
   bool finished() const { return good_enough() || work_left_ <= 0; }
   bool good_enough() const {
-    return best_ && best_->walk.last_iteration - ideal_seconds_ <= options_.least_stall + 1e-9 * ideal_seconds_;
+    return best_ && best_->walk.last_iteration - ideal_seconds_ <= options_.enough_stall + 1e-9 * ideal_seconds_;
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
                 const std::vector<Eviction>& given = {});

@@ -34,7 +34,7 @@ struct SearchOptions {
   int iterations = 1;
   int effort = 1;
   std::uint32_t skip = 0;  // bits: 1 << SearchStep
-  double least_stall = 0;  // proven: a plan that reaches it ends the search
+  double enough_stall = 0;  // proven or all that is asked for: a plan that reaches it ends the search
 };
 
 struct Found {

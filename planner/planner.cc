@@ -52,8 +52,8 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   check_capacity(flat, liveness);
   if (pool_takes_part(flat) ||
       *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
-    Found found =
-        search_plan(flat, ideal, {options.iterations, options.effort, options.skip, outcome.plan.bound->stall.value});
+    const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
+    Found found = search_plan(flat, ideal, {options.iterations, options.effort, options.skip, enough});
     found.written.plan.bound = std::move(outcome.plan.bound);
     outcome.plan = std::move(found.written.plan);
   }

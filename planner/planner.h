@@ -22,6 +22,7 @@ struct PlannerOptions {
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
   int effort = 1;
   bool explain = false;    // one line an action in the log
+  double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
   std::uint32_t skip = 0;  // steps of the search to leave out, bits by SearchStep (pipeline.h)
 };
 

@@ -1,0 +1,36 @@
+// Other questions to the planner: the least HBM at which a slowdown is kept, and the curve of HBM against time.
+//
+// Both plan at several capacities, none above the machine's own. A plan for one capacity holds at every
+// larger one, so the time of the best plan known never grows with HBM; what a search finds may, and then
+// says nothing (such points are left out). Bytes are usable HBM, what `reserved` takes not among them.
+// Cost: about 12 searches, most of them cut short as soon as the slowdown is kept; `points` searches.
+#pragma once
+
+#include <vector>
+
+#include "planner/planner.h"
+
+namespace hyperoffload {
+
+struct LeastHbm {
+  Bytes hbm;           // capacity
+  Bytes proven;        // no plan keeps the slowdown in less (by the cheap bound)
+  PlanOutcome outcome;
+};
+
+// `slowdown`: 0.01 allows an iteration 1 % longer than the ideal one. Found to 0.1 % of what everything takes.
+// InfeasibleError if no plan is found that keeps it in the HBM there is.
+LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown);
+
+struct FrontierPoint {
+  Bytes hbm;                     // capacity
+  Prediction prediction;
+  Bound bound;                   // at this capacity
+  Bytes pool_to_hbm, hbm_to_pool;  // what the plan moves in an iteration
+};
+
+// From the least capacity any plan needs to the one at which nothing stalls: by rising HBM, falling time.
+std::vector<FrontierPoint> frontier(const Graph& graph, const Hardware& hardware, const PlannerOptions& options,
+                                    int points);
+
+}  // namespace hyperoffload

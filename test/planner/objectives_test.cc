@@ -1,0 +1,80 @@
+// Least HBM at a slowdown, and the curve of HBM against time, on rows of weights.
+#include "planner/objectives.h"
+
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+namespace {
+
+// 8 weights of 1000 B, each read by one op of 10 s; three iterations.
+Graph weights() {
+  Toy t;
+  for (int i = 0; i < 8; ++i) t.op(10, {t.weight("w" + std::to_string(i), 1000)});
+  return t.build();
+}
+
+PlannerOptions three_iterations() {
+  PlannerOptions options;
+  options.iterations = 3;
+  return options;
+}
+
+double stall(const Prediction& p) { return p.iteration.value - p.ideal.value; }
+
+}  // namespace
+
+TEST_CASE("objectives: the least HBM without stall is what a steady stream leaves resident") {
+  // At 50 B/s 500 B pass an op. Each op's weight is whole; of the next one half is on its way and half was kept, as of
+  // all others: 1000 + 1000 + 6 x 500 = 5000 B. Bytes that pass in 80 s: 4000, half of all.
+  const Graph g = weights();
+  const LeastHbm least = least_hbm(g, machine(8000, 50, 50), three_iterations(), 0);
+  CHECK(stall(*least.outcome.plan.prediction) == Approx(0).margin(1e-7));
+  CHECK(least.hbm.value >= least.proven.value);
+  CHECK(least.proven.value > 1000);
+  CHECK(least.hbm.value <= 5000 + 2 * 1000 / 16);  // a piece of each of two
+  const CheckLimits limits{least.hbm, machine(1).pool_capacity};
+  CHECK(check_plan(g, least.outcome.plan, limits, 3).empty());
+}
+
+TEST_CASE("objectives: more slowdown takes no more HBM, and is kept") {
+  const Graph g = weights();
+  std::int64_t before = 8000;
+  for (double slowdown : {0.0, 0.1, 0.5, 3.0}) {
+    const LeastHbm least = least_hbm(g, machine(8000, 50, 50), three_iterations(), slowdown);
+    const Prediction& p = *least.outcome.plan.prediction;
+    CHECK(stall(p) <= slowdown * p.ideal.value + 1e-6);
+    CHECK(least.hbm.value <= before);
+    before = least.hbm.value;
+  }
+  CHECK(before <= 2000);  // everything streams: two weights at a time
+}
+
+TEST_CASE("objectives: a slowdown that can't be kept says what can") {
+  try {
+    least_hbm(weights(), machine(2000, 1, 1), three_iterations(), 0.01);
+    FAIL("kept");
+  } catch (const InfeasibleError& error) {
+    CHECK(std::string(error.what()).find("2000 B") != std::string::npos);
+    CHECK(std::string(error.what()).find("1.01x") != std::string::npos);
+  }
+}
+
+TEST_CASE("objectives: the frontier rises in HBM, falls in time, ends without stall, and keeps its bound") {
+  const std::vector<FrontierPoint> curve = frontier(weights(), machine(8000, 50, 50), three_iterations(), 9);
+  REQUIRE(curve.size() >= 3);
+  CHECK(curve.front().hbm == Bytes(1000));  // one weight at a time: nothing overlaps
+  CHECK(curve.front().prediction.iteration.value == Approx(8 * (10 + 20)));
+  CHECK(stall(curve.back().prediction) == Approx(0).margin(1e-6));
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    CHECK(curve[i].bound.stall.value <= stall(curve[i].prediction) + 1e-6);
+    CHECK(curve[i].prediction.hbm_peak <= curve[i].hbm);
+    if (i == 0) continue;
+    CHECK(curve[i].hbm > curve[i - 1].hbm);
+    CHECK(curve[i].prediction.iteration < curve[i - 1].prediction.iteration);
+  }
+}
