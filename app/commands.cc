@@ -12,6 +12,7 @@
 #include "planner/memory_map.h"
 #include "planner/objectives.h"
 #include "planner/planner.h"
+#include "planner/reorder.h"
 #include "sim/model/error.h"
 #include "sim/model/parse_units.h"
 #include "sim/report/result_json.h"
@@ -92,10 +93,11 @@ int plan_command(const PlanOptions& options) {
   planner.iterations = options.iterations;
   planner.explain = options.explain;
   planner.effort = options.effort;
+  planner.pinned = options.pinned;
   if (options.frontier) return frontier_command(options, inputs, planner);
   PlanOutcome outcome;
   if (options.max_slowdown.empty()) {
-    outcome = make_plan(inputs.graph, inputs.hardware, planner);
+    outcome = (options.reorder ? make_reordered_plan : make_plan)(inputs.graph, inputs.hardware, planner);
   } else {
     LeastHbm least = least_hbm(inputs.graph, inputs.hardware, planner, slowdown);
     write_output("", fmt::format("{} B of HBM ({}) keep {:.4g}x the ideal time; at least {} B are proven to be needed\n",

@@ -30,6 +30,8 @@ struct PlanOptions : MachineOptions {
   std::string max_slowdown;  // "1%": the least HBM that keeps it
   bool frontier = false;
   int points = 12;  // of the frontier
+  bool reorder = false;
+  std::vector<std::string> pinned;
 };
 
 struct CheckOptions : MachineOptions {

@@ -234,6 +234,14 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_flag("--frontier", options.frontier, "HBM against time, point by point, instead of a plan (JSON; CSV "
                                                  "if -o ends in .csv)")
       ->excludes(slowdown);
+  plan->add_flag("--reorder", options.reorder, "lets ops move where dependencies allow it")
+      ->excludes(slowdown)
+      ->excludes("--frontier");
+  plan->add_option("--pin,--never-offload", options.pinned,
+                   "a tensor, a pattern with * and ?, or a kind that never leaves HBM; repeatable")
+      ->take_all()
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   plan->add_option("--points", options.points, "capacities tried for --frontier (default 12)")
       ->check(whole_number(2, 1000));
   plan->footer(

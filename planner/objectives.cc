@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "planner/analysis/liveness.h"
+#include "planner/cost/walk.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
@@ -18,9 +19,10 @@ struct Range {
   double ideal = 0;
 };
 
-Range hbm_range(const Graph& graph, const Hardware& hardware, int iterations) {
-  const FlatGraph flat(graph, hardware);
-  const Liveness liveness(flat, {iterations > 1, 0});
+Range hbm_range(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
+  FlatGraph flat(graph, hardware);
+  flat.stays = pinned_tensors(graph, options.pinned);
+  const Liveness liveness(flat, {options.iterations > 1, 0});
   Range range;
   range.least = *std::max_element(liveness.working_set.begin(), liveness.working_set.end());
   const std::int64_t resident = *std::max_element(liveness.resident.begin(), liveness.resident.end());
@@ -41,7 +43,7 @@ double stall(const PlanOutcome& outcome) {
 }  // namespace
 
 LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown) {
-  const Range range = hbm_range(graph, hardware, options.iterations);
+  const Range range = hbm_range(graph, hardware, options);
   PlannerOptions each = options;
   each.enough_stall = slowdown * range.ideal;
   each.explain = false;
@@ -85,7 +87,7 @@ LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOp
 
 std::vector<FrontierPoint> frontier(const Graph& graph, const Hardware& hardware, const PlannerOptions& options,
                                     int points) {
-  const Range range = hbm_range(graph, hardware, options.iterations);
+  const Range range = hbm_range(graph, hardware, options);
   if (range.least > range.most) make_plan(graph, hardware, options);  // says what is short
   std::vector<FrontierPoint> curve;
   std::optional<InfeasibleError> reason;

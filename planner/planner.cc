@@ -33,7 +33,41 @@ bool countable(const Graph& graph) {
   return sum < kMost;
 }
 
+// * stands for any characters, ? for one.
+bool matches(const char* pattern, const char* name) {
+  if (*pattern == '*') return matches(pattern + 1, name) || (*name != 0 && matches(pattern, name + 1));
+  if (*pattern == 0 || *name == 0) return *pattern == *name;
+  return (*pattern == '?' || *pattern == *name) && matches(pattern + 1, name + 1);
+}
+
+bool must_visit_pool(const Graph& graph, TensorId tensor) {
+  if (graph.tensor(tensor).initial == Tier::kPool) return true;
+  for (const Access& access : graph.accesses(tensor))
+    if (graph.op(access.op).memory == Tier::kPool) return true;
+  return false;
+}
+
 }  // namespace
+
+std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned) {
+  std::vector<char> stays(graph.tensors().size());
+  for (const std::string& pattern : pinned) {
+    const auto kind = tensor_kind_from(pattern);
+    bool found = false;
+    for (std::size_t t = 0; t < stays.size(); ++t) {
+      const Tensor& tensor = graph.tensors()[t];
+      if (kind ? tensor.kind != *kind : !matches(pattern.c_str(), tensor.name.c_str())) continue;
+      if (must_visit_pool(graph, TensorId(t)))
+        throw InputError("--pin", fmt::format("\"{}\", which starts in the pool or is accessed there", tensor.name),
+                         "a tensor that can stay in HBM");
+      stays[t] = found = true;
+    }
+    if (!found)
+      throw InputError("--pin", fmt::format("\"{}\", which names no tensor of the trace", pattern),
+                       "a tensor's name, a pattern with * and ?, or a kind");
+  }
+  return stays;
+}
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
   if (!countable(graph)) {
@@ -43,7 +77,8 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
         fmt::format("the trace's tensors and workspaces take more than 2^62 B; the largest is \"{}\" ({} B)",
                     largest->name, largest->bytes.value));
   }
-  const FlatGraph flat(graph, hardware);
+  FlatGraph flat(graph, hardware);
+  flat.stays = pinned_tensors(graph, options.pinned);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness liveness(flat, {options.iterations > 1, 0});
   PlanOutcome outcome;

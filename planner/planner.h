@@ -9,6 +9,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "planner/decision_log.h"
 #include "sim/model/graph.h"
@@ -22,6 +24,8 @@ struct PlannerOptions {
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
   int effort = 1;
   bool explain = false;    // one line an action in the log
+  // Tensors that never leave HBM: names, patterns (* and ?) or kinds.
+  std::vector<std::string> pinned;
   double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
   std::uint32_t skip = 0;  // steps of the search to leave out, bits by SearchStep (pipeline.h)
 };
@@ -31,6 +35,10 @@ struct PlanOutcome {
   DecisionLog log;
   bool estimate = false;  // NPUs share a pool port: the prediction assumes an equal share at all times
 };
+
+// By tensor, whether it is pinned. InputError for a pattern that names nothing, or a tensor that has to be in
+// the pool.
+std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned);
 
 // InfeasibleError, naming step, tier, bytes short and the largest residents, if no plan can meet HBM or
 // pool capacity. InputError for a graph this machine can't run (op_cost).

@@ -2,12 +2,15 @@
 // and bandwidths, the stall above the bound as a share of the ideal time. scripts/planner_gap.sh runs it
 // and writes docs/planner.md.
 //
-// Usage: planner_gap [--seeds N] [--effort E] [--skip PASS,...] [--families a,b] [--cases] [--ops N]
-// --cases prints one line a case (CSV) instead of the percentiles.
+// Usage: planner_gap [--seeds N] [--from SEED] [--effort E] [--skip STEP,...] [--families a,b] [--load X]
+// [--share PERCENT] [--ops N] [--bounds FILE] [--cases | --summary NAME | --times]
+// --cases prints one line a case (CSV) instead of the percentiles, --summary one row over all, --times the CPU
+// time of long traces. --bounds keeps the bounds in a file: they take longer than the plans.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -34,7 +37,8 @@ struct Settings {
   double load = 0;
   std::uint32_t skip = 0;  // bits by SearchStep
   std::string families, bounds;
-  bool cases = false;
+  std::string summary;
+  bool cases = false, times = false;
 };
 
 struct Outcome {
@@ -140,12 +144,35 @@ std::uint32_t steps(const std::string& names) {
   return bits;
 }
 
+// CPU time and memory of planning long traces, one row a size and effort.
+void print_times() {
+  fmt::print("| trace | ops | effort | CPU s | stall, % of ideal | peak memory so far, B an op |\n|---|---|---|---|---|---|\n");
+  for (const int ops : {10'000, 100'000, 1'000'000})
+    for (Family family : {Family::kEvenChain, Family::kWeightStream})
+      for (int effort : {0, 1}) {
+        if (ops == 1'000'000 && effort > 0) continue;
+        FamilyCase c = family_case(family, 1, ops, 1.0);
+        c.hardware.hbm_capacity = Bytes(c.peak * 6 / 10);
+        PlannerOptions options;
+        options.iterations = c.repeats ? 3 : 1;
+        options.effort = effort;
+        const double before = cpu_seconds();
+        const Plan plan = make_plan(c.graph, c.hardware, options).plan;
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        const Prediction& p = *plan.prediction;
+        fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {} |\n", to_string(family), ops, effort, cpu_seconds() - before,
+                   100 * (p.iteration.value - p.ideal.value) / p.ideal.value, usage.ru_maxrss * 1024 / ops);
+        std::fflush(stdout);
+      }
+}
+
 Settings parse(int argc, char** argv) {
   Settings s;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
-    if (name == "--cases") {
-      s.cases = true;
+    if (name == "--cases" || name == "--times") {
+      (name == "--cases" ? s.cases : s.times) = true;
       continue;
     }
     if (i + 1 == argc) throw InputError(name, "no value", "one");
@@ -157,6 +184,7 @@ Settings parse(int argc, char** argv) {
     else if (name == "--families") s.families = value;
     else if (name == "--skip") s.skip = steps(value);
     else if (name == "--bounds") s.bounds = value;
+    else if (name == "--summary") s.summary = value;
     else if (name == "--load") s.load = std::atof(value.c_str());
     else if (name == "--share") s.share = std::atoi(value.c_str());
     else throw InputError("planner_gap", name, "--seeds, --from, --effort, --ops, --families, --load, --share, --skip, --bounds or --cases");
@@ -168,6 +196,10 @@ Settings parse(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   const Settings settings = parse(argc, argv);
+  if (settings.times) {
+    print_times();
+    return 0;
+  }
   BoundCache bounds(settings.bounds);
   std::vector<Outcome> all;
   for (Family family : kAllFamilies) {
@@ -187,6 +219,8 @@ int main(int argc, char** argv) try {
     for (const Outcome& o : all)
       fmt::print("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", to_string(o.family), o.seed, o.ops, o.load, o.share,
                  100 * o.gap, 100 * o.stall, 100 * o.bound, o.cpu);
+  } else if (!settings.summary.empty()) {
+    print_row(settings.summary, all);
   } else {
     print_tables(all);
   }

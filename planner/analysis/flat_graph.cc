@@ -37,6 +37,7 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware)
     persistent.push_back(t.persistent);
     bound_to_pool.push_back(t.initial == Tier::kPool);
   }
+  stays.assign(tensors, 0);
   access_begin_.push_back(0);
   for (const Op& op : g.ops()) {
     cost.push_back(op_cost(op, hardware));

@@ -49,6 +49,7 @@ struct FlatGraph {
   std::vector<std::int64_t> bytes;      // by tensor
   std::vector<char> in_pool;            // by op: its tensors must be in the pool
   std::vector<char> persistent;         // by tensor
+  std::vector<char> stays;              // by tensor: never leaves HBM (none, unless set)
   std::vector<char> bound_to_pool;      // by tensor: `initial: pool`
   std::vector<std::int32_t> inputs;     // tensors present from each iteration's start
   std::int64_t input_bytes = 0;

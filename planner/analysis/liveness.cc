@@ -47,7 +47,8 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
     if (!pool_only[t] && (graph.persistent[t] || !list.empty())) {
       add_lifetime(graph, t, list);
       // Nothing is won by moving 0 bytes, but an op waits for them where they start in the pool.
-      if (bytes_[t] > 0 || graph.bound_to_pool[t] || pool_touched[t]) add_gaps(graph, t, list);
+      if (!graph.stays[t] && (bytes_[t] > 0 || graph.bound_to_pool[t] || pool_touched[t]))
+        add_gaps(graph, t, list);
     }
     gap_begin[t + 1] = static_cast<std::int32_t>(gaps.size());
   }
@@ -89,10 +90,35 @@ void Liveness::add_working_sets(const FlatGraph& graph) {
     working_set[op + 1] += graph.workspace[op];
     for (const FlatAccess& access : graph.accesses(op)) working_set[op + 1] += graph.bytes[access.tensor];
   }
+  add_pinned(graph);
   // What op 0 reads is there or on its way when the iteration starts: nothing can be told to come later.
   if (graph.in_pool[0]) return;
   for (const FlatAccess& access : graph.accesses(0))
     if (graph.persistent[access.tensor] && access.reads) working_set[0] += graph.bytes[access.tensor];
+}
+
+// What never leaves must be there between its accesses, too.
+void Liveness::add_pinned(const FlatGraph& graph) {
+  std::vector<std::int64_t> change(positions + 1);
+  for (int t = 0; t < graph.tensors; ++t) {
+    if (!graph.stays[t]) continue;
+    const auto accesses = graph.graph->accesses(TensorId(t));
+    const bool input = graph.graph->is_input(TensorId(t));
+    if (!graph.persistent[t] && accesses.empty()) continue;
+    const int first = graph.persistent[t] ? 0 : input ? 1 : accesses.front().op.value + 1;
+    const int last = graph.persistent[t] ? positions - 1 : accesses.back().op.value + 1;
+    change[first] += bytes_[t];
+    change[last + 1] -= bytes_[t];
+    for (const Access& access : accesses) {
+      change[access.op.value + 1] -= bytes_[t];
+      change[access.op.value + 2] += bytes_[t];
+    }
+    // Its bytes at the start are counted with those that op 0 reads.
+    if (graph.persistent[t] && !accesses.empty() && accesses.front().op == OpId(0) && accesses.front().reads)
+      working_set[0] -= bytes_[t];
+  }
+  std::int64_t sum = 0;
+  for (int p = 0; p < positions; ++p) working_set[p] += sum += change[p];
 }
 
 // An input stands in HBM from the iteration's start on: as if written there.

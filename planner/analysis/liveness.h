@@ -109,6 +109,7 @@ class Liveness {
   void add_gap(int tensor, int open, int close, bool loads, bool next_turn, const Between& between);
   void add_pool_residents(const FlatGraph& graph);
   void add_working_sets(const FlatGraph& graph);
+  void add_pinned(const FlatGraph& graph);
 
   std::vector<std::int64_t> bytes_;
   Overlap overlap_;

@@ -30,9 +30,13 @@ std::string largest(const FlatGraph& graph, std::vector<std::int32_t> tensors) {
 
 // What must be in HBM there.
 std::vector<std::int32_t> needed_at(const FlatGraph& graph, int position) {
-  if (position == 0) return graph.inputs;
   std::vector<std::int32_t> tensors;
-  for (const FlatAccess& access : graph.accesses(position - 1)) tensors.push_back(access.tensor);
+  if (position == 0) tensors = graph.inputs;
+  if (position > 0)
+    for (const FlatAccess& access : graph.accesses(position - 1)) tensors.push_back(access.tensor);
+  for (int t = 0; t < graph.tensors; ++t)
+    if (graph.stays[t] && graph.persistent[t] && std::count(tensors.begin(), tensors.end(), t) == 0)
+      tensors.push_back(t);
   return tensors;
 }
 

@@ -1,6 +1,7 @@
 // The command as a user types it: exit statuses, what is written, and the shipped experiments' figures.
 #include "test/support/command.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "test/support/catch.h"
@@ -61,6 +62,35 @@ TEST_CASE("plan, check and simulate agree, and the plan's prediction is what the
   CHECK(measured.at("pool_to_hbm_bytes") == 18000);
   CHECK(planned.at("prediction").at("iteration_s").get<double>() ==
         Approx(measured.at("iteration_s").get<double>()).epsilon(1e-9));
+}
+
+TEST_CASE("plan --max-slowdown finds the least HBM that keeps it, or says that none does") {
+  // b takes 9 us longer than ideal whatever HBM there is (1.45x), and needs w and x: 19 kB.
+  Files files;
+  const std::string plan = files.folder / "plan.json", machine = " --hardware " + files.machine;
+  const CommandResult kept = run_hyperoffload("plan " + files.both() + " --max-slowdown 50% -o " + plan);
+  CHECK(kept.status == 0);
+  CHECK(kept.err.find("19000 B of HBM") != std::string::npos);
+  CHECK(run_hyperoffload("check " + files.trace + " " + plan + machine + " --hbm 19kB").status == 0);
+  const CommandResult not_kept = run_hyperoffload("plan " + files.both() + " --max-slowdown 1% -o " + plan + "2");
+  CHECK(not_kept.status == 3);
+  CHECK(not_kept.err.find("1.45x") != std::string::npos);
+  CHECK_FALSE(std::ifstream(plan + "2").good());
+  CHECK(run_hyperoffload("plan " + files.both() + " --max-slowdown 1").status == 2);
+}
+
+TEST_CASE("plan --frontier writes the curve as JSON or CSV") {
+  Files files;
+  const std::string csv = files.folder / "curve.csv";
+  const CommandResult curve = run_hyperoffload("plan " + files.both() + " --frontier --points 3");
+  CHECK(curve.status == 0);
+  const json points = json::parse(curve.out).at("points");
+  REQUIRE(points.size() == 1);  // more HBM than both tensors take wins nothing
+  CHECK(points[0].at("hbm_bytes") == 19000);
+  CHECK(points[0].at("stall_s").get<double>() == Approx(9e-6).epsilon(1e-9));
+  CHECK(run_hyperoffload("plan " + files.both() + " --frontier -o " + csv).status == 0);
+  CHECK(read_text(csv).find("hbm_bytes,hbm_peak_bytes,iteration_s") == 0);
+  CHECK(run_hyperoffload("plan " + files.both() + " --frontier --map").status == 2);
 }
 
 TEST_CASE("a plan's own order of ops is what is checked and replayed") {
