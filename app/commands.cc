@@ -40,17 +40,14 @@ Inputs load_inputs(const MachineOptions& options) {
 
 int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ranks) {
   const Hardware hardware = load_machine(options);
-  if (static_cast<int>(ranks.size()) != hardware.npu_count)
-    throw InputError(options.trace + ": ranks", fmt::format("{} traces", ranks.size()),
-                     fmt::format("one for each of the machine's {} NPUs", hardware.npu_count));
+  check_rank_count(ranks, hardware, options.trace + ": ranks");
   if (!options.plan.empty())
     throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
   if (options.fold) throw InputError("--fold", "a trace of several ranks", "one trace that all NPUs replay");
-  if (!options.timeline.empty())
-    throw InputError("--timeline", "a trace of several ranks", "no timeline: it shows one trace");
-  const Evaluation evaluation =
-      evaluate_ranks({ranks, hardware, options.iterations}, parse_policy(options.policy, "--policy"));
+  const RankJob job{ranks, hardware, options.iterations, !options.timeline.empty()};
+  const Evaluation evaluation = evaluate_ranks(job, parse_policy(options.policy, "--policy"));
   if (!evaluation.result.has_figures()) throw InfeasibleError(evaluation.result.reason);
+  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation);
   if (!options.output.empty()) write_output(options.output, result_to_json(evaluation.result));
   if (options.output != "-") write_output("-", results_table({evaluation.result}));
   return 0;

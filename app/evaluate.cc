@@ -56,13 +56,15 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   outcome.fits = false;
   outcome.reason = reason;
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
-  return {summarize(outcome), {}, {}, {}};
+  return {summarize(outcome), {}, {}, {}, {}};
 }
 
 Evaluation evaluate_resident(const Job& job) {
-  Evaluation evaluation = sum_up(job, "resident", ideal_run(job, job.iterations, job.keep_record));
+  RunRecord record = ideal_run(job, job.iterations, job.keep_record);
+  const Bytes pool_exceeded = record.pool_exceeded;
+  Evaluation evaluation = sum_up(job, "resident", std::move(record));
   Result& result = evaluation.result;
-  judge_resident(job.hardware, result);
+  judge_resident(job.hardware, pool_exceeded, result);
   // It may keep in HBM what is bound to the pool, which no plan may: its least stall is none.
   if (result.fits) result.bound->stall = std::min(result.bound->stall, Seconds(0));
   return evaluation;
@@ -102,7 +104,7 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
 
 }  // namespace
 
-void judge_resident(const Hardware& hardware, Result& result) {
+void judge_resident(const Hardware& hardware, Bytes pool_exceeded, Result& result) {
   const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
     return fmt::format("{} is short of {} B: everything takes {} B, {} B are there", tier,
                        (peak - capacity).value, peak.value, capacity.value);
@@ -111,21 +113,21 @@ void judge_resident(const Hardware& hardware, Result& result) {
     result.reason = too_small("HBM", result.hbm_peak, hardware.hbm_usable());
   else if (result.pool_peak > hardware.pool_capacity)
     result.reason = too_small("the pool", result.pool_peak, hardware.pool_capacity);
+  else if (pool_exceeded > Bytes(0))
+    result.reason = fmt::format("sockets of the pool are short of {} B", pool_exceeded.value);
   result.fits = result.reason.empty();
 }
 
 std::string broken_rules(const Job& job, const Plan& plan) {
-  const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};
   std::string text;
-  for (const Violation& violation : check_plan(job.graph, plan, limits, job.iterations))
+  for (const Violation& violation : check_plan(job.graph, plan, limits_of(job.hardware), job.iterations))
     text += (text.empty() ? "" : "\n") + violation.message;
   return text;
 }
 
 StaticPlan make_static_plan(const Job& job, const PolicySpec& policy) {
   StaticPlan made = policy_entry(policy.name).fixed(job.graph, job.hardware, job.iterations, policy);
-  const CheckLimits limits{job.hardware.hbm_usable(), fair_pool(job.hardware)};
-  const auto broken = check_plan(job.graph, made.plan, limits, job.iterations);
+  const auto broken = check_plan(job.graph, made.plan, limits_of(job.hardware), job.iterations);
   if (!broken.empty())
     throw InfeasibleError(fmt::format("what {} moves can't run: {}{}", policy.text(), broken.front().message,
                                       broken.size() > 1 ? fmt::format(" (and {} more)", broken.size() - 1) : ""));

@@ -30,6 +30,7 @@ struct Evaluation {
   std::optional<RunRecord> record;  // when kept, and the run could happen
   std::optional<Plan> plan;         // of a policy that plans
   std::vector<IterationSeries> series;  // when asked for, and the run could happen
+  std::vector<Plan> plans;          // one for each NPU where each has a trace of its own
 };
 
 // A policy that can't run has a result with `fits: false` and the reason; nothing is thrown for that.
@@ -38,7 +39,7 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy);
 Evaluation evaluate(const Job& job, const Plan& plan);
 
 // `resident` runs on a device big enough: whether this one is.
-void judge_resident(const Hardware& hardware, Result& result);
+void judge_resident(const Hardware& hardware, Bytes pool_exceeded, Result& result);
 
 // What a static baseline makes of a trace; InfeasibleError when its rules leave it short, or what it makes
 // can't run (the checker refuses it).

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/policy_table.h"
 #include "planner/planner.h"
 #include "sim/model/error.h"
@@ -22,6 +24,8 @@ RunRecord replay_with(const RankJob& job, const Hardware& hardware, bool ideal,
                       const RankPolicyFactory& factory) {
   ReplayOptions options;
   options.iterations = job.iterations;
+  options.full_record = job.keep_record;
+  options.series = job.series;
   options.everything_in_place = ideal;
   return replay_ranks(pointers(job.graphs), hardware, factory, options);
 }
@@ -30,13 +34,13 @@ RunRecord ideal_run(const RankJob& job) {
   return replay_with(job, job.hardware, true, [](int) { return std::make_unique<Policy>(); });
 }
 
-RunRecord run_plans(const RankJob& job, const PolicySpec& policy) {
-  std::vector<Plan> plans;
+RunRecord run_plans(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& plans) {
   Hardware hardware = job.hardware;
   PlannerOptions options;
   options.iterations = job.iterations;
   for (const Graph& graph : job.graphs) {
     if (policy.name == "graph") {
+      options.rank = static_cast<int>(plans.size());
       plans.push_back(make_plan(graph, job.hardware, options).plan);
       continue;
     }
@@ -50,31 +54,62 @@ RunRecord run_plans(const RankJob& job, const PolicySpec& policy) {
   });
 }
 
-RunRecord run(const RankJob& job, const PolicySpec& policy) {
+RunRecord run(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& plans) {
   if (policy.name == "resident") return ideal_run(job);
   const PolicyEntry& entry = policy_entry(policy.name);
-  if (!entry.runtime) return run_plans(job, policy);
+  if (!entry.runtime) return run_plans(job, policy, plans);
   return replay_with(job, job.hardware, false, [&](int) { return entry.runtime(policy); });
 }
 
+// No iteration of a rank is shorter than its ideal time alone and the least stall on links of its own; its
+// ideal time here also counts what it waits for others.
+Bound bound_of(const RankJob& job, const Result& result) {
+  Bound all;
+  for (std::size_t n = 0; n < job.graphs.size(); ++n) {
+    const RankBound rank =
+        cheap_rank_bound(job.graphs[n], job.hardware, job.iterations, static_cast<int>(n));
+    all.method = rank.bound.method;
+    all.order = rank.bound.order;
+    all.hbm_peak = std::max(all.hbm_peak, rank.bound.hbm_peak);
+    if (result.has_figures() && static_cast<int>(n) == result.slowest)
+      all.stall = std::max(Seconds(0), rank.ideal + rank.bound.stall - result.figures().ideal);
+  }
+  return all;
+}
+
 }  // namespace
+
+void check_rank_count(const std::vector<Graph>& graphs, const Hardware& hardware, const std::string& where) {
+  if (static_cast<int>(graphs.size()) != hardware.npu_count)
+    throw InputError(where, fmt::format("{} traces", graphs.size()),
+                     fmt::format("one for each of the machine's {} NPUs", hardware.npu_count));
+}
 
 Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
   RunOutcome outcome{job.graphs[0], job.hardware, policy.text(), job.iterations};
   outcome.ranks = pointers(job.graphs);
   Evaluation evaluation;
+  Bytes pool_exceeded;
   try {
-    const RunRecord record = run(job, policy);
+    RunRecord record = run(job, policy, evaluation.plans);
+    pool_exceeded = record.pool_exceeded;
     const RunRecord ideal = ideal_run(job);
     outcome.record = &record;
     outcome.ideal = &ideal;
     evaluation.result = summarize(outcome);
+    evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
+    if (job.keep_record) evaluation.record = std::move(record);
   } catch (const InfeasibleError& e) {
     outcome.fits = false;
     outcome.reason = e.what();
-    evaluation.result = summarize(outcome);
+    evaluation = {summarize(outcome), {}, {}, {}, {}};
   }
-  if (policy.name == "resident") judge_resident(job.hardware, evaluation.result);
+  Result& result = evaluation.result;
+  result.bound = bound_of(job, result);
+  if (policy.name == "resident" && result.has_figures()) {
+    judge_resident(job.hardware, pool_exceeded, result);
+    if (result.fits) result.bound->stall = Seconds(0);  // it may keep in HBM what is bound to the pool
+  }
   return evaluation;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/evaluate_ranks.h"
 #include "sim/model/error.h"
 #include "sim/model/yaml_reader.h"
 #include "sim/workload/workload.h"
@@ -61,9 +62,11 @@ std::optional<std::string> trace_file_of(const YamlNode& workload) {
   return std::nullopt;
 }
 
-Graph read_workload_graph(const YamlNode& workload) {
-  const std::optional<std::string> trace = trace_file_of(workload);
-  return trace ? load_graph(*trace) : generate_trace(read_workload(workload));
+std::vector<Graph> read_workload_graphs(const YamlNode& workload) {
+  if (const std::optional<std::string> trace = trace_file_of(workload)) return load_rank_graphs(*trace);
+  std::vector<Graph> graphs;
+  graphs.push_back(generate_trace(read_workload(workload)));
+  return graphs;
 }
 
 Experiment read_experiment(const YamlNode& root) {
@@ -88,7 +91,10 @@ Experiment load_experiment(const std::string& path, const std::vector<std::strin
   if (const auto sweep = YamlMap(root, kKeys).find("sweep"))
     sweep->fail("a sweep", "none: `hyperoffload sweep` runs it, `run` takes one point");
   Experiment experiment = read_experiment(root);
-  experiment.graph = read_workload_graph(workload_of(root));
+  const YamlNode workload = workload_of(root);
+  experiment.graphs = read_workload_graphs(workload);
+  if (experiment.graphs.size() > 1)
+    check_rank_count(experiment.graphs, experiment.hardware, workload.where() + ": ranks");
   return experiment;
 }
 

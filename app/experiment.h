@@ -15,7 +15,7 @@ namespace hyperoffload {
 struct Experiment {
   std::string name;
   Hardware hardware;  // `hbm:` applied
-  Graph graph;
+  std::vector<Graph> graphs;  // one that all NPUs replay, or one for each
   int iterations = 1;
   std::vector<PolicySpec> policies;
   bool timeline = false;
@@ -33,11 +33,11 @@ YamlNode load_experiment_file(const std::string& path, const std::vector<std::st
 YamlNode with_experiment_value(const YamlNode& experiment, const std::string& path, const YamlNode& value);
 // Machine and workload as content, not as file names.
 YamlNode with_files_in_place(const YamlNode& experiment);
-// All but the graph; a `sweep:` is passed over.
+// All but the graphs; a `sweep:` is passed over.
 Experiment read_experiment(const YamlNode& experiment);
 // The `workload:` as it stands in the experiment or in the file it names.
 YamlNode workload_of(const YamlNode& experiment);
-Graph read_workload_graph(const YamlNode& workload);
+std::vector<Graph> read_workload_graphs(const YamlNode& workload);
 // The layer trace that a workload names; none where it is generated.
 std::optional<std::string> trace_file_of(const YamlNode& workload);
 

@@ -21,19 +21,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
+void write_timeline(const std::string& path, const Timeline& timeline) {
+  std::ostringstream text;
+  const TimelineSummary summary = write_chrome_trace(text, timeline);
+  if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
+  write_file_atomically(path, text.str());
+}
+
+// Plans, series and timeline of one policy, if there is a directory.
+template <class AnyJob>
+void write_beside(const Experiment& experiment, const AnyJob& job, const Evaluation& evaluation,
+                  const std::string& stem) {
+  const std::vector<Graph>& graphs = experiment.graphs;
+  if (evaluation.plan) write_output(stem + ".plan.json", plan_to_json(*evaluation.plan, graphs[0]));
+  for (std::size_t n = 0; n < evaluation.plans.size(); ++n)
+    write_output(fmt::format("{}.plan.{}.json", stem, n), plan_to_json(evaluation.plans[n], graphs[n]));
+  if (!evaluation.series.empty()) {
+    const auto slowest = static_cast<std::size_t>(evaluation.result.slowest);
+    write_output(stem + ".series.json", series_to_json(graphs[graphs.size() > 1 ? slowest : 0], experiment.hardware,
+                                                       evaluation.result, evaluation.series));
+  }
+  if (evaluation.record) write_timeline(stem + ".trace.json", job, evaluation);
+}
+
 // One policy, in its own process; what comes back is its result as JSON.
 std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
-  const Job job{experiment.graph, experiment.hardware, experiment.iterations,
-                experiment.timeline && !directory.empty(), false, !directory.empty()};
-  const Evaluation evaluation = evaluate(job, policy);
-  const fs::path stem = fs::path(directory) / policy_file_stem(policy.text());
-  if (!directory.empty() && evaluation.plan)
-    write_output(stem.string() + ".plan.json", plan_to_json(*evaluation.plan, experiment.graph));
-  if (!evaluation.series.empty())
-    write_output(stem.string() + ".series.json",
-                 series_to_json(experiment.graph, experiment.hardware, evaluation.result, evaluation.series));
-  if (evaluation.record) write_timeline(stem.string() + ".trace.json", job, evaluation);
-  return result_to_json(evaluation.result);
+  const bool writes = !directory.empty();
+  const std::string stem = (fs::path(directory) / policy_file_stem(policy.text())).string();
+  const auto run = [&](const auto& job, const Evaluation& evaluation) {
+    if (writes) write_beside(experiment, job, evaluation, stem);
+    return result_to_json(evaluation.result);
+  };
+  const bool keep_record = experiment.timeline && writes;
+  if (experiment.graphs.size() > 1) {
+    const RankJob job{experiment.graphs, experiment.hardware, experiment.iterations, keep_record, writes};
+    return run(job, evaluate_ranks(job, policy));
+  }
+  const Job job{experiment.graphs[0], experiment.hardware, experiment.iterations, keep_record, false, writes};
+  return run(job, evaluate(job, policy));
 }
 
 }  // namespace
@@ -62,12 +87,16 @@ void write_output(const std::string& path, const std::string& text) {
 
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
   HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
-  std::ostringstream text;
-  const TimelineSummary summary =
-      write_chrome_trace(text, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy,
-                                evaluation.plan ? &*evaluation.plan : nullptr});
-  if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
-  write_file_atomically(path, text.str());
+  write_timeline(path, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy,
+                        evaluation.plan ? &*evaluation.plan : nullptr});
+}
+
+void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation) {
+  HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
+  Timeline timeline{job.graphs[0], job.hardware, *evaluation.record, evaluation.result.policy};
+  for (const Graph& graph : job.graphs) timeline.ranks.push_back(&graph);
+  for (const Plan& plan : evaluation.plans) timeline.rank_plans.push_back(&plan);
+  write_timeline(path, timeline);
 }
 
 std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/evaluate.h"
+#include "app/evaluate_ranks.h"
 #include "app/experiment.h"
 
 namespace hyperoffload {
@@ -17,13 +18,14 @@ void make_directory(const std::string& directory);
 
 // Chrome trace event JSON; gzipped when the name ends in .gz.
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
+void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation);
 
 // "on_demand:evict=oldest" -> "on_demand-evict-oldest": a policy in a file's name.
 std::string policy_file_stem(std::string policy);
 
 // Runs every policy, `jobs` at once, each in a process of its own. With a directory: results.json,
-// results.csv, POLICY.series.json, POLICY.plan.json of a policy that plans, POLICY.trace.json if timelines are
-// asked for.
+// results.csv, POLICY.series.json, POLICY.plan.json of a policy that plans (POLICY.plan.N.json of rank N where each
+// has a trace of its own), POLICY.trace.json if timelines are asked for.
 std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs);
 
 }  // namespace hyperoffload

@@ -114,7 +114,7 @@ class Sweep {
   fs::path folder_;
   PointKeys keys_;
   std::set<std::string> workloads_;  // checked
-  std::optional<Graph> graph_;       // where it is the same at all points
+  std::vector<Graph> graphs_;        // where they are the same at all points
 };
 
 void Sweep::check(const YamlNode& workload) {
@@ -129,18 +129,26 @@ void Sweep::check(const YamlNode& workload) {
 std::string Sweep::run_and_write(const Task& task) const {
   const YamlNode document = axes_.experiment(task.point->number);
   Experiment experiment = read_experiment(document);
-  if (!graph_) experiment.graph = read_workload_graph(workload_of(document));
-  const Job job{graph_ ? *graph_ : experiment.graph, experiment.hardware, experiment.iterations,
-                experiment.timeline};
-  const Evaluation evaluation = evaluate(job, *task.policy);
-  try {
-    make_directory(task.folder().string());
-    if (evaluation.record) write_timeline(task.timeline().string(), job, evaluation);
-    write_output(task.result().string(), result_to_json(evaluation.result));
-  } catch (const InputError& e) {
-    return kWriteFailed + std::string(e.what());
+  const YamlNode workload = workload_of(document);
+  if (graphs_.empty()) experiment.graphs = read_workload_graphs(workload);
+  const std::vector<Graph>& graphs = graphs_.empty() ? experiment.graphs : graphs_;
+  const auto write = [&](const auto& job, const Evaluation& evaluation) -> std::string {
+    try {
+      make_directory(task.folder().string());
+      if (evaluation.record) write_timeline(task.timeline().string(), job, evaluation);
+      write_output(task.result().string(), result_to_json(evaluation.result));
+    } catch (const InputError& e) {
+      return kWriteFailed + std::string(e.what());
+    }
+    return "";
+  };
+  if (graphs.size() > 1) {
+    check_rank_count(graphs, experiment.hardware, workload.where() + ": ranks");
+    const RankJob job{graphs, experiment.hardware, experiment.iterations, experiment.timeline};
+    return write(job, evaluate_ranks(job, *task.policy));
   }
-  return "";
+  const Job job{graphs[0], experiment.hardware, experiment.iterations, experiment.timeline};
+  return write(job, evaluate(job, *task.policy));
 }
 
 // What killed processes left more than an hour ago.
@@ -180,7 +188,7 @@ void Sweep::run(const std::vector<Point>& points) {
         tasks.push_back(task);
     }
   if (!tasks.empty() && workloads_.size() == 1)
-    graph_ = read_workload_graph(workload_of(axes_.experiment(points[0].number)));
+    graphs_ = read_workload_graphs(workload_of(axes_.experiment(points[0].number)));
 
   std::string write_error;
   std::vector<IsolatedWork> works;

@@ -136,7 +136,7 @@ Walk Search::judge(const Liveness& liveness, const StepClock& clock, const Place
 }
 
 bool Search::valid(const Plan& plan) {
-  const CheckLimits limits{Bytes(graph_.machine.hbm), Bytes(graph_.machine.pool)};
+  const CheckLimits limits{Bytes(graph_.machine.hbm), Bytes(graph_.machine.pool), graph_.machine.allocation};
   const auto broken = check_plan(*graph_.graph, plan, limits, options_.iterations);
   if (broken.empty()) return true;
   if (first_fault_.empty()) first_fault_ = broken.front().message;
@@ -147,7 +147,8 @@ std::int64_t Search::piece_size(int parts) const {
   const std::int64_t largest = *std::max_element(graph_.bytes.begin(), graph_.bytes.end());
   const NpuMachine& m = graph_.machine;
   const double worth = 50 * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
-  return std::max<std::int64_t>({(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), 1});
+  return std::max<std::int64_t>(
+      {(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), m.allocation.granularity.value, 1});
 }
 
 // A timeline with its stalls spread over `window` ops.

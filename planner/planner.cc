@@ -1,6 +1,7 @@
 #include "planner/planner.h"
 
 #include <fmt/format.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 
@@ -24,20 +25,21 @@ bool pool_takes_part(const FlatGraph& graph) {
 }
 
 // The passes add bytes in 64 bits without looking: beyond 2^62 B in all, which no machine has, they don't
-// start.
-bool countable(const Graph& graph) {
-  constexpr Bytes kMost(std::int64_t{1} << 62);
-  Bytes sum;  // saturates
-  for (const Tensor& tensor : graph.tensors()) sum += tensor.bytes;
-  for (const Op& op : graph.ops()) sum += op.workspace;
-  return sum < kMost;
+// start. As allocated in the pool four times as much may be counted (each piece rounded up twice).
+bool countable(const Graph& graph, const Allocation& allocation) {
+  constexpr Bytes kMost(std::int64_t{1} << 62), kMostAllocated(std::int64_t{1} << 60);
+  Bytes sum, allocated;  // saturate
+  const auto add = [&](Bytes bytes) {
+    sum += bytes;
+    allocated += allocated_bytes(allocation, bytes);
+  };
+  for (const Tensor& tensor : graph.tensors()) add(tensor.bytes);
+  for (const Op& op : graph.ops()) add(op.workspace);
+  return sum < kMost && (allocated == sum || allocated < kMostAllocated);
 }
 
-// * stands for any characters, ? for one.
-bool matches(const char* pattern, const char* name) {
-  if (*pattern == '*') return matches(pattern + 1, name) || (*name != 0 && matches(pattern, name + 1));
-  if (*pattern == 0 || *name == 0) return *pattern == *name;
-  return (*pattern == '?' || *pattern == *name) && matches(pattern + 1, name + 1);
+bool matches(const std::string& pattern, const std::string& name) {
+  return pattern == name || fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
 }
 
 bool must_visit_pool(const Graph& graph, TensorId tensor) {
@@ -56,7 +58,7 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
     bool found = false;
     for (std::size_t t = 0; t < stays.size(); ++t) {
       const Tensor& tensor = graph.tensors()[t];
-      if (kind ? tensor.kind != *kind : !matches(pattern.c_str(), tensor.name.c_str())) continue;
+      if (kind ? tensor.kind != *kind : !matches(pattern, tensor.name)) continue;
       if (must_visit_pool(graph, TensorId(t)))
         throw InputError("--pin", fmt::format("\"{}\", which starts in the pool or is accessed there", tensor.name),
                          "a tensor that can stay in HBM");
@@ -70,14 +72,14 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
 }
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
-  if (!countable(graph)) {
+  if (!countable(graph, hardware.allocation)) {
     const auto largest = std::max_element(graph.tensors().begin(), graph.tensors().end(),
                                           [](const Tensor& a, const Tensor& b) { return a.bytes < b.bytes; });
     throw InfeasibleError(
-        fmt::format("the trace's tensors and workspaces take more than 2^62 B; the largest is \"{}\" ({} B)",
+        fmt::format("the trace's tensors and workspaces take more than 2^62 B, or 2^60 B as the pool rounds them; the largest is \"{}\" ({} B)",
                     largest->name, largest->bytes.value));
   }
-  FlatGraph flat(graph, hardware);
+  FlatGraph flat(graph, hardware, options.rank);
   flat.stays = pinned_tensors(graph, options.pinned);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness liveness(flat, {options.iterations > 1, 0});
@@ -102,10 +104,19 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 }
 
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {
-  if (!countable(graph)) return {Bytes(0), Seconds(0), "none"};
+  if (!countable(graph, hardware.allocation)) return {Bytes(0), Seconds(0), "none"};
   const FlatGraph flat(graph, hardware);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
   return window_bound(flat, ideal.last_iteration, iterations);
+}
+
+RankBound cheap_rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank) {
+  if (!countable(graph, hardware.allocation)) return {{Bytes(0), Seconds(0), "none"}, Seconds(0)};
+  FlatGraph flat(graph, hardware, rank);
+  flat.machine.read_bandwidth = alone_link(hardware, true).bandwidth.value;
+  flat.machine.write_bandwidth = alone_link(hardware, false).bandwidth.value;
+  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
+  return {window_bound(flat, ideal.last_iteration, iterations), Seconds(ideal.last_iteration)};
 }
 
 }  // namespace hyperoffload

@@ -23,11 +23,12 @@ struct PlannerOptions {
   int iterations = 1;
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
   int effort = 1;
-  bool explain = false;    // one line an action in the log
+  bool explain = false;  // one line an action in the log
   // Tensors that never leave HBM: names, patterns (* and ?) or kinds.
-  std::vector<std::string> pinned;
+  std::vector<std::string> pinned = {};
   double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
-  std::uint32_t skip = 0;  // steps of the search to leave out, bits by SearchStep (pipeline.h)
+  std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
+  int rank = 0;             // whose trace it is, where each NPU has its own
 };
 
 struct PlanOutcome {
@@ -46,5 +47,13 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 
 // Proven limits for any plan, in one cheap pass: least stall of the last iteration, least HBM without.
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations);
+
+// The same for a rank with a trace of its own: with its links to itself, since the others may be idle.
+// `ideal`: its iteration's time with everything in place and nobody to wait for.
+struct RankBound {
+  Bound bound;
+  Seconds ideal;
+};
+RankBound cheap_rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank);
 
 }  // namespace hyperoffload

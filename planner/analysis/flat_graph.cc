@@ -22,11 +22,12 @@ NpuMachine one_npu(const Hardware& hardware) {
   m.write_latency = write.latency.value;
   m.estimate = hardware.npu_count > 1 && (read.bandwidth < alone_link(hardware, true).bandwidth ||
                                           write.bandwidth < alone_link(hardware, false).bandwidth);
+  m.allocation = hardware.allocation;
   m.hbm_bandwidth = hardware.hbm_bandwidth.value;
   return m;
 }
 
-FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware)
+FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
     : graph(&g),
       machine(one_npu(hardware)),
       ops(static_cast<int>(g.ops().size())),
@@ -40,7 +41,7 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware)
   stays.assign(tensors, 0);
   access_begin_.push_back(0);
   for (const Op& op : g.ops()) {
-    cost.push_back(op_cost(op, hardware));
+    cost.push_back(op_cost(op, hardware, rank));
     workspace.push_back(op.workspace.value);
     in_pool.push_back(op.memory == Tier::kPool);
     engine_.push_back(op.engine.value);

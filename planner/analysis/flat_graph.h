@@ -23,8 +23,13 @@ struct NpuMachine {
   double read_bandwidth = 0, read_latency = 0;    // pool -> HBM
   double write_bandwidth = 0, write_latency = 0;  // HBM -> pool
   double hbm_bandwidth = 0;
+  Allocation allocation;                          // of the pool
   bool estimate = false;
 
+  // What so many bytes take in the pool as one allocation.
+  std::int64_t pool_bytes(std::int64_t bytes) const {
+    return allocated_bytes(allocation, Bytes(bytes)).value;
+  }
   // Time of one transfer that shares nothing with anyone.
   double load_seconds(std::int64_t bytes) const;
   double store_seconds(std::int64_t bytes) const;
@@ -39,7 +44,8 @@ struct FlatAccess {
 };
 
 struct FlatGraph {
-  FlatGraph(const Graph& graph, const Hardware& hardware);
+  // `rank`: whose trace it is, where each NPU has its own (it decides who its collectives are with).
+  FlatGraph(const Graph& graph, const Hardware& hardware, int rank = 0);
 
   const Graph* graph;
   NpuMachine machine;

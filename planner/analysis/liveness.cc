@@ -64,19 +64,20 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
   add_pool_residents(graph);
 }
 
-// All that ops in the pool access, that must start there, and their workspace.
+// All that ops in the pool access, that must start there, and their workspace; whole tensors as allocated.
 void Liveness::add_pool_residents(const FlatGraph& graph) {
   pool_resident.assign(positions + 1, 0);
   for (int t = 0; t < graph.tensors; ++t) {
     if (!pool_touched[t] && !graph.bound_to_pool[t]) continue;
     const auto accesses = graph.graph->accesses(TensorId(t));
-    pool_resident[graph.persistent[t] ? 0 : accesses.front().op.index() + 1] += graph.bytes[t];
-    pool_resident[graph.persistent[t] ? positions : accesses.back().op.index() + 2] -= graph.bytes[t];
+    const std::int64_t bytes = graph.machine.pool_bytes(graph.bytes[t]);
+    pool_resident[graph.persistent[t] ? 0 : accesses.front().op.index() + 1] += bytes;
+    pool_resident[graph.persistent[t] ? positions : accesses.back().op.index() + 2] -= bytes;
   }
   for (int op = 0; op < graph.ops; ++op) {
     if (!graph.in_pool[op]) continue;
-    pool_resident[op + 1] += graph.workspace[op];
-    pool_resident[op + 2] -= graph.workspace[op];
+    pool_resident[op + 1] += graph.machine.pool_bytes(graph.workspace[op]);
+    pool_resident[op + 2] -= graph.machine.pool_bytes(graph.workspace[op]);
   }
   for (int p = 0; p < positions; ++p) pool_resident[p + 1] += pool_resident[p];
   pool_resident.resize(positions);

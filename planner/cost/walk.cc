@@ -62,7 +62,7 @@ class Walker {
         plan_(plan),
         options_(options),
         index_(graph, plan),
-        memory_(graph, index_.starts_in_pool),
+        memory_(graph, plan, index_.starts_in_pool),
         share_(graph.machine.hbm_bandwidth, graph.engines + 2),
         engines_(graph.engines),
         queues_{Queue(index_.loads, plan, graph.engines, graph.machine.read_bandwidth,

@@ -1,7 +1,8 @@
 // Bytes taken in both tiers while a walk goes on, by tensor: how much is resident in HBM, how much of
-// the pool is the tensor's own (valid or stale). Pieces only need their ranges remembered in the pool,
-// where a later store reuses bytes; in HBM a valid plan moves what is wholly there or wholly absent.
-// Bytes as int64. All O(1) but for stores of pieces, O(ranges of the tensor).
+// the pool is the tensor's own (valid or stale), as allocated: each piece that the plan's actions cut is
+// one allocation. Pieces only need their ranges remembered in the pool, where a later store reuses bytes;
+// in HBM a valid plan moves what is wholly there or wholly absent.
+// Bytes as int64. All O(1) but for stores of pieces, O(pieces of the tensor).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,7 @@ namespace hyperoffload {
 
 class WalkMemory {
  public:
-  WalkMemory(const FlatGraph& graph, const std::vector<char>& starts_in_pool);
+  WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool);
 
   std::int64_t hbm_free() const { return graph_.machine.hbm - hbm_used_; }
   std::int64_t pool_free() const { return graph_.machine.pool - pool_used_; }
@@ -40,14 +41,20 @@ class WalkMemory {
 
  private:
   std::int64_t missing(int op, int tensor) const {
-    return graph_.bytes[tensor] - (graph_.in_pool[op] ? own_[tensor] : resident_[tensor]);
+    return graph_.in_pool[op] ? whole_[tensor] - own_[tensor] : graph_.bytes[tensor] - resident_[tensor];
   }
+  std::int64_t workspace(int op) const {
+    return graph_.in_pool[op] ? graph_.machine.pool_bytes(graph_.workspace[op]) : graph_.workspace[op];
+  }
+  std::int64_t fresh(int tensor, std::int64_t from, std::int64_t to) const;
   void take_hbm(std::int64_t bytes) { hbm_peak_ = std::max(hbm_peak_, hbm_used_ += bytes); }
   void take_pool(std::int64_t bytes) { pool_peak_ = std::max(pool_peak_, pool_used_ += bytes); }
 
   const FlatGraph& graph_;
   std::int64_t hbm_used_ = 0, pool_used_ = 0, hbm_peak_ = 0, pool_peak_ = 0;
   std::vector<std::int64_t> resident_, own_;
+  std::vector<std::int64_t> whole_;               // what it takes in the pool
+  std::vector<std::vector<std::int64_t>> cuts_;  // offsets within tensors that actions cut; else empty
   std::vector<std::vector<std::pair<std::int64_t, std::int64_t>>> own_ranges_;  // pieces; sorted, disjoint
 };
 

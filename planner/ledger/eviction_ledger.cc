@@ -29,7 +29,9 @@ EvictionLedger::EvictionLedger(const FlatGraph& graph, const Liveness& liveness,
   }
   pool_users_.assign(pieces, 0);
   std::int64_t all = *std::max_element(liveness.pool_resident.begin(), liveness.pool_resident.end());
-  for (std::int64_t bytes : graph.bytes) all += bytes;
+  for (int t = 0; t < graph.tensors; ++t)
+    for (int k = 0; k < liveness.pieces[t]; ++k)
+      all += graph.machine.pool_bytes(liveness.piece_bytes(t, k));
   pool_is_ample_ = all <= graph.machine.pool;
 }
 
@@ -47,7 +49,7 @@ bool EvictionLedger::pool_has_room(int unit) const {
   if (liveness_.pool_touched[tensor] || graph_.bound_to_pool[tensor]) return true;
   if (pool_users_[first_piece_[tensor] + liveness_.piece_of(unit)] > 0) return true;
   const auto [from, to] = pool_span(unit);
-  return pool_.max(static_cast<int>(from), static_cast<int>(to)) + liveness_.unit_bytes(unit) <=
+  return pool_.max(static_cast<int>(from), static_cast<int>(to)) + pool_bytes(unit) <=
          graph_.machine.pool;
 }
 
@@ -59,7 +61,7 @@ void EvictionLedger::use_pool(int unit, int users) {
   count += users;
   if (before == (count > 0)) return;
   const auto [from, to] = pool_span(unit);
-  pool_.add(static_cast<int>(from), static_cast<int>(to), users * liveness_.unit_bytes(unit));
+  pool_.add(static_cast<int>(from), static_cast<int>(to), users * pool_bytes(unit));
 }
 
 Ticks EvictionLedger::release_of_store(int unit) const {

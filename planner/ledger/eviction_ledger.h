@@ -76,6 +76,11 @@ class EvictionLedger {
     Booking booking;
   };
   const Gap& gap(int unit) const { return liveness_.gap(unit); }
+  // As if each piece were an allocation: with rounding up to a multiple what it takes at most, with powers
+  // of two about that (adjacent pieces that move together are one); the plan checker counts.
+  std::int64_t pool_bytes(int unit) const {
+    return graph_.machine.pool_bytes(liveness_.unit_bytes(unit));
+  }
   Ticks load_ticks(int unit) const {
     return clock_.ticks(graph_.machine.load_seconds(liveness_.unit_bytes(unit)));
   }

@@ -90,6 +90,7 @@ struct Machine::Impl {
       path = {std::min(path.bandwidth, one.bandwidth), std::max(path.latency, one.latency)};
     };
     for (const Extent& extent : extents) {
+      if (extent.bytes <= Bytes(0) && extent.padding > Bytes(0)) continue;  // nothing to carry
       const bool all = bins[static_cast<std::size_t>(extent.bin)].node < 0;
       if (all || !far(npu, extent)) meet(false);
       if (all || far(npu, extent)) meet(true);

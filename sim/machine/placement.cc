@@ -22,6 +22,14 @@ bool over_all_nodes(const Hardware& h) {
   return h.placement.supernode && h.placement.spread != Spread::kLocal;
 }
 
+// Indices of the bins that an NPU's allocations may lie in: the first, and how many.
+std::pair<std::int64_t, std::int64_t> bins_in_reach(const Hardware& h, const std::vector<Bin>& bins,
+                                                    int npu) {
+  if (over_all_nodes(h)) return {0, static_cast<std::int64_t>(bins.size())};
+  const std::int64_t in_node = std::max<std::int64_t>(1, h.nodes->sockets / bins[0].sockets);
+  return {node_of(h, npu) * in_node, in_node};
+}
+
 }  // namespace
 
 std::vector<Bin> pool_bins(const Hardware& h, bool fold) {
@@ -41,29 +49,54 @@ Pool::Pool(const Hardware& hardware, bool fold, bool unlimited)
     : hardware_(hardware),
       bins_(pool_bins(hardware, fold)),
       taken_(bins_.size()),
-      capacity_(unlimited ? Bytes::max() : hardware.pool_capacity) {
-  if (unlimited) {
+      npus_(static_cast<std::size_t>(hardware.npu_count)),
+      capacity_(unlimited ? Bytes::max() : hardware.pool_capacity),
+      unlimited_(unlimited) {
+  const Spread spread = hardware.placement.spread;
+  const bool bounded = hardware.socket_capacity && !unlimited;
+  fixed_ = bins_.size() == 1 || (spread != Spread::kLoad && !(spread == Spread::kHash && bounded));
+  if (unlimited)
     for (Bin& bin : bins_) bin.capacity = Bytes::max();
-    hardware_.allocation = {};
-  }
-  if (!fixed()) build_links();
+  Quota reach;
+  if (hardware.nodes)
+    reach.capacity = sockets_hold(hardware, spread == Spread::kLocal    ? 1
+                                            : over_all_nodes(hardware) ? sockets_in_reach(hardware)
+                                                                       : hardware.nodes->sockets);
+  const bool one_region = !hardware.nodes || over_all_nodes(hardware);
+  const int regions = one_region                 ? 1
+                      : spread == Spread::kLocal ? sockets_in_reach(hardware)
+                                                 : nodes_in_use(hardware);
+  regions_.assign(static_cast<std::size_t>(regions), reach);
+  if (!fixed_) build_links();
 }
 
+void Pool::hold_to_share(int npu) {
+  if (!unlimited_) npus_[static_cast<std::size_t>(npu)].capacity = fair_pool(hardware_);
+}
+
+std::size_t Pool::region(int npu) const {
+  if (regions_.size() == 1) return 0;
+  return static_cast<std::size_t>(hardware_.placement.spread == Spread::kLocal ? local_socket(hardware_, npu)
+                                                                               : node_of(hardware_, npu));
+}
+
+// Where placement wants it.
 Extents Pool::where(const PoolPiece& piece) const {
   const auto bins = static_cast<std::int64_t>(bins_.size());
-  if (bins == 1) return {{0, piece.bytes}};
+  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes), padding = all - piece.bytes;
+  if (bins == 1) return {{0, piece.bytes, padding}};
   const Placement& placement = hardware_.placement;
-  if (placement.spread == Spread::kLocal) return {{local_socket(hardware_, piece.npu), piece.bytes}};
-  const bool all = over_all_nodes(hardware_);
-  const std::int64_t in_node = std::max<std::int64_t>(1, hardware_.nodes->sockets / bins_[0].sockets);
-  const std::int64_t reach = all ? bins : in_node;
-  const auto first = static_cast<std::int64_t>(all ? 0 : node_of(hardware_, piece.npu) * in_node);
+  if (placement.spread == Spread::kLocal)
+    return {{local_socket(hardware_, piece.npu), piece.bytes, padding}};
+  const auto [first, reach] = bins_in_reach(hardware_, bins_, piece.npu);
   Extents extents;
   if (placement.spread == Spread::kStripe) {
-    for (std::int64_t i = 0; i < reach; ++i) {
-      const Bytes part(piece.bytes.value / reach + (i < piece.bytes.value % reach ? 1 : 0));
-      extents.push_back({static_cast<int>(first + i), part});
-    }
+    const auto part = [&, count = reach](Bytes bytes, std::int64_t i) {
+      return Bytes(bytes.value / count + (i < bytes.value % count ? 1 : 0));
+    };
+    for (std::int64_t i = 0; i < reach; ++i)
+      extents.push_back(
+          {static_cast<int>(first + i), part(piece.bytes, i), part(all, i) - part(piece.bytes, i)});
     return extents;
   }
   std::vector<Bytes> parts(static_cast<std::size_t>(reach));
@@ -78,7 +111,8 @@ Extents Pool::where(const PoolPiece& piece) const {
   }
   for (std::int64_t i = 0; i < reach; ++i)
     if (parts[static_cast<std::size_t>(i)] > Bytes(0))
-      extents.push_back({static_cast<int>(first + i), parts[static_cast<std::size_t>(i)]});
+      extents.push_back({static_cast<int>(first + i), parts[static_cast<std::size_t>(i)], Bytes(0)});
+  if (!extents.empty()) extents.back().padding = padding;
   return extents;
 }
 
@@ -145,24 +179,20 @@ int Pool::least_loaded(int npu, Bytes bytes) const {
   return chosen;
 }
 
-// Empty: no room. Block by block, each as if those before it were taken.
-Extents Pool::place(const PoolPiece& piece) {
-  if (fixed() || piece.bytes <= Bytes(0)) return where(piece);
-  Extents blocks, extents;
+// Block by block, each as if those before it were taken; what no socket has room for whole is wanted at the
+// NPU's own.
+Extents Pool::by_load(const PoolPiece& piece) {
+  Extents blocks;
   const Bytes block = hardware_.placement.block > Bytes(0) ? hardware_.placement.block : piece.bytes;
-  const auto account_block = [&](const Extent& e, bool take) {
-    account({piece.npu, piece.tensor, piece.from, e.bytes}, {e}, take);
-  };
-  for (Bytes left = piece.bytes; left > Bytes(0) && (blocks.empty() || blocks.back().bin >= 0);) {
+  for (Bytes left = piece.bytes; left > Bytes(0); left -= std::min(block, left)) {
     const Bytes part = std::min(block, left);
-    blocks.push_back({least_loaded(piece.npu, allocated_bytes(hardware_.allocation, part)), part});
-    if (blocks.back().bin >= 0) account_block(blocks.back(), true);
-    left -= part;
+    const int bin = least_loaded(piece.npu, part);
+    blocks.push_back({bin >= 0 ? bin : local_socket(hardware_, piece.npu), part, Bytes(0)});
+    account(piece.npu, blocks.back(), true);
   }
-  const bool room = blocks.back().bin >= 0;
+  Extents extents;
   for (const Extent& e : blocks) {
-    if (e.bin < 0) continue;
-    account_block(e, false);
+    account(piece.npu, e, false);
     const auto same =
         std::find_if(extents.begin(), extents.end(), [&](const Extent& other) { return other.bin == e.bin; });
     if (same == extents.end())
@@ -170,94 +200,119 @@ Extents Pool::place(const PoolPiece& piece) {
     else
       same->bytes += e.bytes;
   }
-  return room ? extents : Extents{};
+  extents.back().padding = allocated_bytes(hardware_.allocation, piece.bytes) - piece.bytes;
+  return extents;
 }
 
-void Pool::for_each_taken(const PoolPiece& piece, const Extents& extents,
-                          const std::function<void(const Extent&)>& visit) const {
-  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes);
-  Bytes more = all - piece.bytes;
-  if (more <= Bytes(0)) {
-    for (const Extent& extent : extents) visit(extent);
-    return;
+// What a socket has no room for goes on to the next ones in reach, in order, as much as each has room for.
+void Pool::spill(const PoolPiece& piece, Extents& extents) const {
+  const auto room = [&](int bin) {
+    const auto b = static_cast<std::size_t>(bin);
+    return bins_[b].capacity - taken_[b];
+  };
+  Bytes bytes, padding;  // without a place
+  const int from = extents.front().bin;
+  for (Extent& e : extents) {
+    const Bytes stays = std::min(e.bytes, room(e.bin));
+    bytes += e.bytes - stays;
+    e.bytes = stays;
+    const Bytes pads = std::min(e.padding, room(e.bin) - e.bytes);
+    padding += e.padding - pads;
+    e.padding = pads;
   }
-  // What rounding adds is spread like the rest: evenly over stripes, else by the bytes there.
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    const auto share = static_cast<std::int64_t>(
-        static_cast<double>(all.value - piece.bytes.value) *
-        (static_cast<double>(extents[i].bytes.value) / static_cast<double>(piece.bytes.value)));
-    const Bytes part = i + 1 == extents.size() ? more : std::min(more, Bytes(share));
-    more -= part;
-    visit({extents[i].bin, extents[i].bytes + part});
+  const auto [first, reach] = bins_in_reach(hardware_, bins_, piece.npu);
+  for (std::int64_t i = 0; i < reach && bytes + padding > Bytes(0); ++i) {
+    const int bin = static_cast<int>(first + (from - first + i) % reach);
+    auto here = std::find_if(extents.begin(), extents.end(), [&](const Extent& e) { return e.bin == bin; });
+    if (here == extents.end()) here = extents.insert(here, {bin, Bytes(0), Bytes(0)});
+    const Bytes goes = std::min(bytes, room(bin) - here->bytes - here->padding);
+    here->bytes += goes;
+    bytes -= goes;
+    const Bytes pads = std::min(padding, room(bin) - here->bytes - here->padding);
+    here->padding += pads;
+    padding -= pads;
   }
+  HYPER_CHECK(bytes + padding == Bytes(0), "an allocation that fits in the sum finds no sockets");
+  std::erase_if(extents, [](const Extent& e) { return e.bytes + e.padding == Bytes(0); });
 }
 
-bool Pool::room_for(const PoolPiece& piece, const Extents& extents) const {
-  if (piece.bytes <= Bytes(0)) return true;
-  if (extents.empty() || allocated_bytes(hardware_.allocation, piece.bytes) > capacity_ - used_) return false;
-  bool room = true;
-  for_each_taken(piece, extents, [&](const Extent& e) {
-    const auto bin = static_cast<std::size_t>(e.bin);
-    room &= e.bytes <= bins_[bin].capacity - taken_[bin];
-  });
-  return room;
+Extents Pool::place(const PoolPiece& piece) {
+  if (fixed_ || piece.bytes <= Bytes(0)) return where(piece);
+  Extents extents = hardware_.placement.spread == Spread::kHash ? where(piece) : by_load(piece);
+  spill(piece, extents);
+  return extents;
 }
 
-void Pool::account(const PoolPiece& piece, const Extents& extents, bool take) {
-  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes);
-  used_ = take ? used_ + all : used_ - all;
-  requested_ = take ? requested_ + piece.bytes : requested_ - piece.bytes;
-  for_each_taken(piece, extents, [&](const Extent& e) {
-    Bytes& taken = taken_[static_cast<std::size_t>(e.bin)];
-    taken = take ? taken + e.bytes : taken - e.bytes;
-  });
-  if (fixed()) return;
-  for (const Extent& e : extents)
-    for (int l : path(piece.npu, e.bin))
-      links_[static_cast<std::size_t>(l)].bytes += static_cast<double>(take ? e.bytes.value : -e.bytes.value);
+void Pool::account(int npu, const Extent& extent, bool take) {
+  Bytes& taken = taken_[static_cast<std::size_t>(extent.bin)];
+  const Bytes all = extent.bytes + extent.padding;
+  taken = take ? taken + all : taken - all;
+  if (links_.empty()) return;
+  const auto bytes = static_cast<double>(take ? extent.bytes.value : -extent.bytes.value);
+  for (int l : path(npu, extent.bin)) links_[static_cast<std::size_t>(l)].bytes += bytes;
 }
 
-bool Pool::fits(std::span<const PoolPiece> pieces) {
-  Extents extents;
-  if (pieces.size() == 1) return room_for(pieces[0], place(pieces[0]));
-  std::vector<Extents> placed;
-  bool room = true;
-  for (const PoolPiece& piece : pieces) {
-    extents = place(piece);
-    if (!(room = room_for(piece, extents))) break;
-    account(piece, extents, true);
-    placed.push_back(extents);
-  }
-  for (std::size_t i = placed.size(); i-- > 0;) account(pieces[i], placed[i], false);
-  return room;
+Bytes Pool::needs(std::span<const PoolPiece> pieces) const {
+  Bytes sum;
+  for (const PoolPiece& piece : pieces) sum += allocated_bytes(hardware_.allocation, piece.bytes);
+  return sum;
+}
+
+Bytes Pool::most_for(int npu) const {
+  if (unlimited_) return Bytes::max();
+  return std::min({capacity_, npus_[static_cast<std::size_t>(npu)].capacity, regions_[region(npu)].capacity});
+}
+
+Bytes Pool::left_for(int npu) const {
+  if (unlimited_) return Bytes::max();
+  return std::min(
+      {capacity_ - used_, npus_[static_cast<std::size_t>(npu)].left(), regions_[region(npu)].left()});
+}
+
+bool Pool::fits(std::span<const PoolPiece> pieces) const {
+  return pieces.empty() || needs(pieces) <= left_for(pieces.front().npu);
 }
 
 Extents Pool::take(const PoolPiece& piece) {
+  HYPER_CHECK(fits({&piece, 1}), "taking pool bytes beyond the capacity");
   Extents extents = place(piece);
-  HYPER_CHECK(room_for(piece, extents), "taking pool bytes beyond the capacity");
-  account(piece, extents, true);
+  for (const Extent& e : extents) account(piece.npu, e, true);
+  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes);
+  Quota& mine = npus_[static_cast<std::size_t>(piece.npu)];
+  Quota& reach = regions_[region(piece.npu)];
+  mine.used += all;
+  reach.used += all;
+  used_ += all;
+  requested_ += piece.bytes;
   peak_ = std::max(peak_, used_);
   requested_peak_ = std::max(requested_peak_, requested_);
+  if (unlimited_) exceeded_ = std::max({exceeded_, used_ - hardware_.pool_capacity, -reach.left()});
   return extents;
 }
 
 void Pool::give(const PoolPiece& piece, const Extents& extents) {
   HYPER_CHECK(piece.bytes <= requested_, "giving back more pool bytes than were taken");
-  account(piece, extents, false);
+  for (const Extent& e : extents) account(piece.npu, e, false);
+  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes);
+  npus_[static_cast<std::size_t>(piece.npu)].used -= all;
+  regions_[region(piece.npu)].used -= all;
+  used_ -= all;
+  requested_ -= piece.bytes;
   if (piece.bytes > Bytes(0)) ++gives_;
 }
 
-std::string Pool::shortage(const PoolPiece& piece) {
-  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes), left = capacity_ - used_;
-  if (all > left) return fmt::format("the pool is short of {} B", (all - left).value);
-  for (const Extent& e : where(piece)) {
-    const Bin& bin = bins_[static_cast<std::size_t>(e.bin)];
-    const Bytes room = bin.capacity - taken_[static_cast<std::size_t>(e.bin)];
-    if (e.bytes <= room) continue;
-    return fmt::format("the pool's socket{} {} of node {} {} short of {} B", bin.sockets > 1 ? "s from" : "",
-                       bin.first_socket, bin.node, bin.sockets > 1 ? "are" : "is", (e.bytes - room).value);
-  }
-  return "no socket of the pool has room for it";
+std::string Pool::shortage(const PoolPiece& piece) const {
+  const Bytes all = allocated_bytes(hardware_.allocation, piece.bytes);
+  const Quota& mine = npus_[static_cast<std::size_t>(piece.npu)];
+  const std::size_t here = region(piece.npu);
+  if (all > capacity_ - used_) return fmt::format("the pool is short of {} B", (all - capacity_ + used_).value);
+  if (all > mine.left())
+    return fmt::format("NPU {}'s share of the pool is short of {} B", piece.npu, (all - mine.left()).value);
+  const std::int64_t lacks = (all - regions_[here].left()).value;
+  if (hardware_.placement.spread != Spread::kLocal || !hardware_.nodes)
+    return fmt::format("the pool's sockets of node {} are short of {} B", here, lacks);
+  const auto sockets = static_cast<std::size_t>(hardware_.nodes->sockets);
+  return fmt::format("the pool's socket {} of node {} is short of {} B", here, here / sockets, lacks);
 }
 
 }  // namespace hyperoffload

@@ -31,10 +31,11 @@ struct Bin {
 };
 
 // Striped, a copy has a stream from each of its bins, all alike to a part of a byte; the bytes here are
-// whole, for capacity.
+// whole. `padding` is what rounding adds there.
 struct Extent {
   int bin = 0;
   Bytes bytes;
+  Bytes padding;
 };
 using Extents = std::vector<Extent>;
 
@@ -48,18 +49,25 @@ struct PoolPiece {
   Bytes from, bytes;
 };
 
+// Room is a matter of sums, as allocated: in all of the pool, in what an NPU reaches of it (its own socket
+// if placement is local, else its node's sockets or all), and in the NPU's share if it is held to one.
+// Within its reach an allocation goes where placement says; what a socket has no room for goes on to the
+// next ones, so that what fits in the sum fits.
 class Pool {
  public:
+  // `unlimited`: everything fits; exceeded() tells by how much it would not.
   Pool(const Hardware& hardware, bool fold, bool unlimited);
 
   const std::vector<Bin>& bins() const { return bins_; }
-  // Whether all of them would find room together.
-  bool fits(std::span<const PoolPiece> pieces);
-  // Must fit. Where the requested bytes lie; to be handed back to give().
+  // From now on the NPU takes no more than fair_pool(): what its plan was checked with.
+  void hold_to_share(int npu);
+  // Whether pieces of one NPU would all find room together.
+  bool fits(std::span<const PoolPiece> pieces) const;
+  // Must fit. Where the bytes lie; to be handed back to give().
   Extents take(const PoolPiece& piece);
   void give(const PoolPiece& piece, const Extents& extents);
   // True: where() tells where a piece lies, nobody needs to remember.
-  bool fixed() const { return hardware_.placement.spread != Spread::kLoad || bins_.size() == 1; }
+  bool fixed() const { return fixed_; }
   Extents where(const PoolPiece& piece) const;
 
   Bytes capacity() const { return capacity_; }
@@ -67,33 +75,43 @@ class Pool {
   Bytes requested() const { return requested_; }  // what was asked for
   Bytes peak() const { return peak_; }
   Bytes requested_peak() const { return requested_peak_; }
+  Bytes exceeded() const { return exceeded_; }
   Bytes used_in(std::size_t bin) const { return taken_[bin]; }
   std::uint64_t gives() const { return gives_; }  // how often bytes were given back
+  // As allocated: what pieces take, what an NPU could have at most, and what is left of that.
+  Bytes needs(std::span<const PoolPiece> pieces) const;
+  Bytes most_for(int npu) const;
+  Bytes left_for(int npu) const;
   // "the pool is short of ..." for a piece that does not fit.
-  std::string shortage(const PoolPiece& piece);
+  std::string shortage(const PoolPiece& piece) const;
 
  private:
   struct Link {
     double bandwidth = 0;
     double bytes = 0;  // of living allocations behind it
   };
+  struct Quota {  // of an NPU, or of what some NPUs reach
+    Bytes capacity = Bytes::max(), used;
+    Bytes left() const { return capacity - used; }
+  };
 
   void build_links();
   std::vector<int> path(int npu, int bin) const;  // indices into links_
+  std::size_t region(int npu) const;              // index into regions_
   Extents place(const PoolPiece& piece);
+  Extents by_load(const PoolPiece& piece);
+  void spill(const PoolPiece& piece, Extents& extents) const;
   int least_loaded(int npu, Bytes bytes) const;
-  // What it takes in each bin, rounding included.
-  void for_each_taken(const PoolPiece& piece, const Extents& extents,
-                      const std::function<void(const Extent&)>& visit) const;
-  bool room_for(const PoolPiece& piece, const Extents& extents) const;
-  void account(const PoolPiece& piece, const Extents& extents, bool take);
+  void account(int npu, const Extent& extent, bool take);
 
   Hardware hardware_;
   std::vector<Bin> bins_;
   std::vector<Bytes> taken_;  // a bin
   std::vector<Link> links_;   // of load-driven placement
-  Bytes capacity_, used_, requested_, peak_, requested_peak_;
+  std::vector<Quota> npus_, regions_;
+  Bytes capacity_, used_, requested_, peak_, requested_peak_, exceeded_;
   std::uint64_t gives_ = 0;
+  bool unlimited_, fixed_;
 };
 
 }  // namespace hyperoffload

@@ -36,6 +36,13 @@ Pieces::Pieces(const Graph& graph, const Plan& plan) {
   begin_.push_back(all_.size());
 }
 
+std::vector<Bytes> Pieces::allocated(const Allocation& allocation) const {
+  std::vector<Bytes> sums(begin_.size() - 1);
+  for (std::size_t t = 0; t < sums.size(); ++t)
+    for (const PlanPiece& piece : of(TensorId(t))) sums[t] += allocated_bytes(allocation, piece.bytes());
+  return sums;
+}
+
 std::span<PlanPiece> Pieces::of(const Action& action) {
   const std::span<PlanPiece> whole = of(action.tensor);
   const auto first = std::lower_bound(whole.begin(), whole.end(), action.from,

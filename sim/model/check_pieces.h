@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/model/graph.h"
+#include "sim/model/hardware.h"
 #include "sim/model/plan.h"
 
 namespace hyperoffload {
@@ -42,6 +43,8 @@ class Pieces {
   }
   std::span<PlanPiece> of(const Action& action);  // those it moves; its range must not be bad
   std::size_t count() const { return all_.size(); }
+  // By tensor: what it takes in the pool, each of its pieces an allocation.
+  std::vector<Bytes> allocated(const Allocation& allocation) const;
 
  private:
   std::vector<PlanPiece> all_;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/model/check.h"
+#include "sim/model/check_pieces.h"
 #include "sim/model/check_rules.h"
 #include "sim/model/check_stuck.h"
 #include "sim/model/check_words.h"
@@ -32,12 +33,13 @@ std::vector<Violation> check_start(const Graph& graph, const Plan& plan, const C
            fmt::format("initial_pool names {}: only persistent tensors are there before the first op",
                        quoted(graph, t))});
   const std::vector<bool> in_pool = starts_in_pool(graph, plan);
+  const std::vector<Bytes> allocated = Pieces(graph, plan).allocated(limits.allocation);
   for (Tier tier : {Tier::kHbm, Tier::kPool}) {
     std::vector<Bytes> held(graph.tensors().size());
     WideBytes sum = 0;
     for (std::size_t t = 0; t < held.size(); ++t) {
       if (!graph.tensors()[t].persistent || in_pool[t] != (tier == Tier::kPool)) continue;
-      held[t] = graph.tensors()[t].bytes;
+      held[t] = tier == Tier::kPool ? allocated[t] : graph.tensors()[t].bytes;
       sum += held[t].value;
     }
     const Bytes capacity = tier == Tier::kHbm ? limits.hbm : limits.pool;
@@ -67,7 +69,7 @@ std::vector<Violation> check_in_order(const Graph& graph, const Plan& plan, cons
   const PlanBody first = place_actions(graph, plan, 0);
   const PlanBody later = place_actions(graph, plan, 1);
   std::vector<Violation> broken = check_start(graph, plan, limits);
-  RuleFindings findings = check_rules(graph, plan, first, later, iterations);
+  RuleFindings findings = check_rules(graph, plan, limits, first, later, iterations);
   append(broken, std::move(findings.broken));
   if (broken.empty())
     if (auto stuck = find_stuck(graph, plan, limits, first, later, findings.bodies, iterations))
@@ -77,6 +79,10 @@ std::vector<Violation> check_in_order(const Graph& graph, const Plan& plan, cons
 }
 
 }  // namespace
+
+CheckLimits limits_of(const Hardware& hardware) {
+  return {hardware.hbm_usable(), fair_pool(hardware), hardware.allocation};
+}
 
 std::vector<Violation> check_plan(const Graph& graph, const Plan& plan, const CheckLimits& limits,
                                   int iterations) {

@@ -34,9 +34,12 @@ struct Violation {
 };
 
 struct CheckLimits {
-  Bytes hbm;   // usable HBM bytes of one NPU
-  Bytes pool;  // pool bytes available to this NPU
+  Bytes hbm;              // usable HBM bytes of one NPU
+  Bytes pool;             // pool bytes available to this NPU
+  Allocation allocation{};  // what takes them: each piece of a tensor in the pool is one allocation
 };
+// Of one NPU: its HBM and its share of the pool (fair_pool()), which a replay holds its plan to.
+CheckLimits limits_of(const Hardware& hardware);
 
 // Empty: the plan keeps every rule for `iterations` iterations.
 std::vector<Violation> check_plan(const Graph& graph, const Plan& plan, const CheckLimits& limits,

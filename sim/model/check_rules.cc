@@ -36,8 +36,12 @@ struct Residency {
 
 class RuleWalk {
  public:
-  RuleWalk(const Graph& graph, const Plan& plan)
-      : graph_(graph), plan_(plan), tensors_(graph.tensors().size()), pieces_(graph, plan) {
+  RuleWalk(const Graph& graph, const Plan& plan, const Allocation& allocation)
+      : graph_(graph),
+        plan_(plan),
+        allocation_(allocation),
+        tensors_(graph.tensors().size()),
+        pieces_(graph, plan) {
     place_initially();
   }
 
@@ -48,7 +52,7 @@ class RuleWalk {
     takes_ = &findings_.bodies.back();
     takes_->op.resize(graph_.ops().size());
     takes_->store.resize(plan_.actions.size());
-    for (std::size_t i = 0; i < graph_.ops().size(); ++i) takes_->op[i] = graph_.ops()[i].workspace.value;
+    for (std::size_t i = 0; i < graph_.ops().size(); ++i) takes_->op[i] = workspace(graph_.ops()[i]).value;
     for (std::size_t t = 0; t < tensors_.size(); ++t) walk_tensor(TensorId(t));
   }
 
@@ -89,6 +93,10 @@ class RuleWalk {
   static bool unaccessed(const Residency& tensor, const PlanPiece& piece) {
     return piece.resident && piece.arrived > tensor.accessed;
   }
+  Bytes in_pool(Bytes bytes) const { return allocated_bytes(allocation_, bytes); }
+  Bytes workspace(const Op& op) const {
+    return op.memory == Tier::kPool ? in_pool(op.workspace) : op.workspace;
+  }
   const Action& action(int index) const { return plan_.actions[static_cast<std::size_t>(index)]; }
   // A detach may be of an earlier iteration, so by the words of the file.
   std::string place_words(int index) const {
@@ -115,6 +123,7 @@ class RuleWalk {
 
   const Graph& graph_;
   const Plan& plan_;
+  const Allocation allocation_;
   const PlanBody* body_ = nullptr;
   BodyTakes* takes_ = nullptr;
   int iteration_ = 0;
@@ -235,7 +244,7 @@ void RuleWalk::store(TensorId t, int index) {
       continue;
     }
     if (p.copied == tensor.version && !valid) valid = &p;
-    if (!p.allocated) take += p.bytes();
+    if (!p.allocated) take += in_pool(p.bytes());
     p.allocated = true;
     p.copied = tensor.version;
     p.stored = tensor.now;
@@ -325,7 +334,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
   for (PlanPiece& p : pieces_.of(t)) {
     if (p.resident && !resident) resident = &p;
     if (p.resident) ++tensor.absent;
-    if (!p.allocated) takes_->op[a.op.index()] += p.bytes().value;
+    if (!p.allocated) takes_->op[a.op.index()] += in_pool(p.bytes()).value;
     p.resident = p.assumed = false;
     p.allocated = true;
     p.copied = tensor.version;
@@ -381,9 +390,9 @@ std::string RuleWalk::why_stale(TensorId t, const PlanPiece& piece) const {
 
 }  // namespace
 
-RuleFindings check_rules(const Graph& graph, const Plan& plan, const PlanBody& first, const PlanBody& later,
-                         int iterations) {
-  RuleWalk walk(graph, plan);
+RuleFindings check_rules(const Graph& graph, const Plan& plan, const CheckLimits& limits,
+                         const PlanBody& first, const PlanBody& later, int iterations) {
+  RuleWalk walk(graph, plan, limits.allocation);
   std::vector<unsigned char> state;
   for (int k = 0; k < iterations; ++k) {
     walk.iterate(k, k == 0 ? first : later);

@@ -23,7 +23,8 @@ namespace hyperoffload {
 
 // What the ops and stores of one iteration take anew when they start.
 struct BodyTakes {
-  std::vector<WideBytes> op;  // in the op's tier: births, missing bytes of pure writes, workspace
+  std::vector<WideBytes> op;  // in the op's tier: births, missing bytes of pure writes, workspace; in the
+                              // pool as allocated
   std::vector<Bytes> store;   // per plan action: pool bytes that a store doesn't have yet
 };
 
@@ -32,7 +33,7 @@ struct RuleFindings {
   std::vector<BodyTakes> bodies;  // of iterations 0, 1, ...; the last stands for all that follow
 };
 
-RuleFindings check_rules(const Graph& graph, const Plan& plan, const PlanBody& first, const PlanBody& later,
-                         int iterations);
+RuleFindings check_rules(const Graph& graph, const Plan& plan, const CheckLimits& limits, const PlanBody& first,
+                         const PlanBody& later, int iterations);
 
 }  // namespace hyperoffload

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/model/check.h"
+#include "sim/model/check_pieces.h"
 #include "sim/model/later_ops.h"
 
 namespace hyperoffload {
@@ -19,7 +20,8 @@ struct Memory {
   const char* name;
   WideBytes capacity = 0;
   WideBytes used = 0;
-  std::vector<Bytes> held;  // of it, per tensor (workspace is nobody's)
+  std::vector<Bytes> held;   // of it, per tensor (workspace is nobody's)
+  std::vector<Bytes> whole;  // what a tensor takes there, per tensor
 
   WideBytes free() const { return capacity - used; }
   void take(TensorId t, Bytes bytes) {
@@ -118,12 +120,13 @@ class StuckReplay {
   const PlanBody& first_;
   const PlanBody& later_;
   const std::vector<BodyTakes>& bodies_;
+  const Allocation allocation_;
   const LaterOps later_ops_;
   Charges charges_;
   std::size_t charges_of_ = SIZE_MAX;  // the index in bodies_ they are made for
   std::vector<TensorId> inputs_;
   int iteration_ = 0;
-  Memory hbm_{"HBM", 0, 0, {}}, pool_{"pool", 0, 0, {}};
+  Memory hbm_{"HBM", 0, 0, {}, {}}, pool_{"pool", 0, 0, {}, {}};
   std::vector<Sequence> sequences_;  // per tensor
   std::array<Queue, 2> queues_;      // by direction
 };
@@ -135,16 +138,19 @@ StuckReplay::StuckReplay(const Graph& graph, const Plan& plan, const CheckLimits
       first_(first),
       later_(later),
       bodies_(bodies),
+      allocation_(limits.allocation),
       later_ops_(graph),
       sequences_(graph.tensors().size()) {
   hbm_.capacity = limits.hbm.value;
   pool_.capacity = limits.pool.value;
   hbm_.held.resize(sequences_.size());
   pool_.held.resize(sequences_.size());
+  for (const Tensor& tensor : graph.tensors()) hbm_.whole.push_back(tensor.bytes);
+  pool_.whole = Pieces(graph, plan).allocated(limits.allocation);
   const std::vector<bool> in_pool = starts_in_pool(graph, plan);
   for (std::size_t t = 0; t < sequences_.size(); ++t) {
-    if (graph.tensors()[t].persistent)
-      (in_pool[t] ? pool_ : hbm_).take(TensorId(t), graph.tensors()[t].bytes);
+    Memory& start = in_pool[t] ? pool_ : hbm_;
+    if (graph.tensors()[t].persistent) start.take(TensorId(t), start.whole[t]);
     if (graph.is_input(TensorId(t))) inputs_.push_back(TensorId(t));
   }
 }
@@ -286,11 +292,12 @@ std::optional<Violation> StuckReplay::run_op(OpId op) {
   }
   WideBytes taken = 0;
   for (TensorId t : graph_.op(op).writes) {
-    const Bytes missing = graph_.tensor(t).bytes - mine.held[t.index()];
+    const Bytes missing = mine.whole[t.index()] - mine.held[t.index()];
     mine.take(t, missing);
     taken += missing.value;
   }
-  HYPER_CHECK(taken + graph_.op(op).workspace.value == own,
+  const Bytes workspace = graph_.op(op).workspace;
+  HYPER_CHECK(taken + (&mine == &pool_ ? allocated_bytes(allocation_, workspace) : workspace).value == own,
               "the checker's two passes differ on " + quoted(graph_, op));
   end_op(op);
   return std::nullopt;

@@ -17,6 +17,7 @@ class PlannedPolicy final : public Policy {
 
   std::vector<TensorId> initial_pool(const NpuView&) override { return plan_.initial_pool; }
   std::vector<std::vector<Bytes>> cuts(const Graph&) override;
+  bool keeps_to_share() const override { return true; }
   std::optional<Move> next_detach(const NpuView& view, bool) override;
   bool op_may_start(OpId op, const NpuView& view) override;
   std::optional<Move> next_transfer(Direction direction, const NpuView& view) override;

@@ -24,6 +24,8 @@ class Policy {
   virtual std::vector<TensorId> initial_pool(const NpuView&) { return {}; }  // beside `initial: pool`
   virtual std::vector<std::vector<Bytes>> cuts(const Graph&) { return {}; }  // byte offsets of pieces
   virtual std::optional<Move> next_detach(const NpuView&, bool /*ops_had_their_turn*/) { return std::nullopt; }
+  // Whether it was checked with its NPU's share of the pool (fair_pool()), and is held to it.
+  virtual bool keeps_to_share() const { return false; }
   virtual bool op_may_start(OpId, const NpuView&) { return true; }
   // What would start on an idle direction now if there is room; it starts as soon as there is.
   virtual std::optional<Move> next_transfer(Direction, const NpuView&) { return std::nullopt; }

@@ -114,6 +114,7 @@ RunRecord replay_folded(const Graph& graph, const Hardware& hardware, const Poli
   const auto all = [&](Bytes bytes) { return Bytes(bytes.value * hardware.npu_count); };
   record.pool_peak = all(record.pool_peak);
   record.pool_requested_peak = all(record.pool_requested_peak);
+  record.pool_exceeded = all(record.pool_exceeded);
   return record;
 }
 

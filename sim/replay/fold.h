@@ -9,7 +9,8 @@
 // - placement is striped or local; striped over the supernode only if no switch or uplink is declared;
 // - every hop of every collective is of one kind (in a package, in a node, or between nodes without a
 //   declared second level; first-level switches are not crossed by far hops);
-// - nobody ever waits for room in the pool: NPUs would get it one after another. Known only afterwards.
+// - nobody ever waits for room in the pool that others may take: NPUs would get it one after another. Known
+//   only afterwards; a plan is held to its share and waits for nobody.
 // Anything else is refused with the reason. O(one NPU's run).
 #pragma once
 

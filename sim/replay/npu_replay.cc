@@ -53,6 +53,7 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
     copy_slots_[d].flowing.slot = &copy_slots_[d];
   }
   if (options.series) series_.emplace(engines, hardware.npu_count > 64 ? 256 : 1024);
+  if (policy_->keeps_to_share()) pool.hold_to_share(index);
   accesses_left_.assign(graph.tensors().size(), 0);
   born_in_.assign(graph.tensors().size(), -1);
   last_transfer_.assign(graph.tensors().size(), -1);
@@ -194,8 +195,8 @@ bool NpuReplay::try_start(EngineId engine) {
   }
   if (head.resident.value < 0) head.resident = view_.now;
   if (!room_is_there(op)) {
-    if (head.room_short == Bytes(0)) head.room_short = bytes_short(op);
-    if (op.memory == Tier::kPool) waits_for_pool_ = ever_waited_for_pool_ = true;
+    if (head.room_short == Bytes(0)) head.room_short = room_needed(op) - room_left(op);
+    if (op.memory == Tier::kPool) wait_for_pool();
     policy_->op_blocked(id);
     return false;
   }
@@ -219,40 +220,28 @@ bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
   return fine;
 }
 
-Bytes NpuReplay::room_needed(const Op& op) const {
+// Of its tier; of the pool as allocated.
+Bytes NpuReplay::room_needed(const Op& op) {
   Bytes need = op.workspace;
-  const bool in_place = options_.everything_in_place;
+  pool_pieces_.clear();
+  if (op.memory == Tier::kPool) pool_pieces_.push_back(memory_.workspace_in_pool(op.workspace));
   for (TensorId t : op.writes) {
-    if (in_place && memory_.alive(t)) continue;
+    if (options_.everything_in_place && memory_.alive(t)) continue;
     if (op.memory == Tier::kPool)
-      need += memory_.unallocated_pool_bytes(t);
+      memory_.unallocated(t, Bytes(0), graph_.tensor(t).bytes, pool_pieces_);
     else if (!std::binary_search(op.reads.begin(), op.reads.end(), t))
       need += memory_.absent_bytes(t);
   }
-  return need;
+  return op.memory == Tier::kPool ? memory_.pool().needs(pool_pieces_) : need;
 }
 
-bool NpuReplay::room_is_there(const Op& op) {
-  if (op.memory == Tier::kHbm) return hbm_.fits(room_needed(op));
-  pool_pieces_.clear();
-  if (op.workspace > Bytes(0)) pool_pieces_.push_back(memory_.workspace_in_pool(op.workspace));
-  for (TensorId t : op.writes)
-    if (!options_.everything_in_place || !memory_.alive(t))
-      memory_.unallocated(t, Bytes(0), graph_.tensor(t).bytes, pool_pieces_);
-  return memory_.pool().fits(pool_pieces_);
+Bytes NpuReplay::room_left(const Op& op) const {
+  return op.memory == Tier::kPool ? memory_.pool().left_for(index_) : hbm_.capacity() - hbm_.used();
 }
 
-Bytes NpuReplay::bytes_short(const Op& op) const {
-  const bool in_hbm = op.memory == Tier::kHbm;
-  const Bytes free =
-      in_hbm ? hbm_.capacity() - hbm_.used() : memory_.pool().capacity() - memory_.pool().used();
-  return room_needed(op) - free;
-}
-
-Bytes NpuReplay::pool_short(const std::vector<PoolPiece>& pieces) const {
-  Bytes need;
-  for (const PoolPiece& piece : pieces) need += piece.bytes;
-  return need - (memory_.pool().capacity() - memory_.pool().used());
+void NpuReplay::wait_for_pool() {
+  waits_for_pool_ = true;
+  ever_waited_for_pool_ |= !policy_->keeps_to_share();  // its share nobody else can take
 }
 
 // An op waits for these tensors: what moves them now is demand.
@@ -392,8 +381,9 @@ bool NpuReplay::start_transfer(Direction direction) {
     pool_pieces_.clear();
     memory_.unallocated(move->tensor, move->from, move->to, pool_pieces_);
     if (!memory_.pool().fits(pool_pieces_)) {
-      if (room_short_[d] == Bytes(0)) room_short_[d] = pool_short(pool_pieces_);
-      waits_for_pool_ = ever_waited_for_pool_ = true;
+      if (room_short_[d] == Bytes(0))
+        room_short_[d] = memory_.pool().needs(pool_pieces_) - memory_.pool().left_for(index_);
+      wait_for_pool();
       return false;
     }
   }
@@ -468,7 +458,7 @@ Bytes NpuReplay::working_set(const Op& op) const {
   return sum;
 }
 
-std::string NpuReplay::waiting_for() const {
+std::string NpuReplay::waiting_for() {
   std::string text;
   const auto add = [&](std::string reason) { text += (text.empty() ? "" : "; ") + std::move(reason); };
   if (!view_.inputs_taken)
@@ -484,7 +474,7 @@ std::string NpuReplay::waiting_for() const {
     const Op& op = graph_.op(id);
     TensorId missing;
     const bool in_hbm = op.memory == Tier::kHbm;
-    const Bytes capacity = in_hbm ? hbm_.capacity() : memory_.pool().capacity();
+    const Bytes capacity = in_hbm ? hbm_.capacity() : memory_.pool().most_for(index_);
     if (heads_[e].ready.value < 0) {
       add(fmt::format("op \"{}\" waits for ops of other engines", op.name));
     } else if (const Bytes all = working_set(op); all > capacity) {
@@ -496,10 +486,9 @@ std::string NpuReplay::waiting_for() const {
                       graph_.tensor(missing).name, graph_.tensor(missing).bytes.value,
                       (hbm_.capacity() - hbm_.used()).value));
     } else {
-      const Bytes free = capacity - (in_hbm ? hbm_.used() : memory_.pool().used());
+      const Bytes free = room_left(op), need = room_needed(op);
       add(fmt::format("op \"{}\" is short of {} B of {} (needs {} B, {} B are free)", op.name,
-                      (room_needed(op) - free).value, in_hbm ? "HBM" : "pool", room_needed(op).value,
-                      free.value));
+                      (need - free).value, in_hbm ? "HBM" : "the pool", need.value, free.value));
     }
   }
   return fmt::format("{}; largest residents of HBM: {}", text,

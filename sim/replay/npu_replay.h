@@ -29,7 +29,7 @@ class NpuReplay {
   bool ever_waited_for_pool() const { return ever_waited_for_pool_; }
   bool take_dirty() { return std::exchange(dirty_, false); }
   void make_dirty() { dirty_ = true; }
-  std::string waiting_for() const;  // one sentence, for a run that is stuck
+  std::string waiting_for();  // one sentence, for a run that is stuck
   Seconds last_iteration() const { return record_.iteration_end.back() - record_.iteration_start.back(); }
   NpuRecord take_record(bool with_series);
 
@@ -60,10 +60,9 @@ class NpuReplay {
   bool start_ops();
   bool try_start(EngineId engine);
   bool accesses_in_place(OpId op, TensorId& missing) const;
-  Bytes room_needed(const Op& op) const;
-  bool room_is_there(const Op& op);
-  Bytes bytes_short(const Op& op) const;
-  Bytes pool_short(const std::vector<PoolPiece>& pieces) const;
+  Bytes room_needed(const Op& op);
+  Bytes room_left(const Op& op) const;
+  bool room_is_there(const Op& op) { return room_needed(op) <= room_left(op); }
   Bytes working_set(const Op& op) const;
   void begin_op(EngineId engine, OpId op);
   void end_op(EngineId engine);
@@ -76,6 +75,7 @@ class NpuReplay {
   void demand_for(const Op& op);
   bool awaited(TensorId tensor) const;
   bool fits_in_pool(TensorId t);
+  void wait_for_pool();
   void begin_copy(Direction direction, const Move& move, Seconds queued);
   std::pair<std::int64_t, TransferRecord>& open_transfer(Direction direction);
   void copy_flows(Direction direction);

@@ -84,6 +84,7 @@ class World {
     record.full = options_.full_record;
     record.pool_peak = pool_.peak();
     record.pool_requested_peak = pool_.requested_peak();
+    record.pool_exceeded = pool_.exceeded();
     const std::size_t slowest = slowest_npu();
     for (auto& npu : npus_) {
       record.waited_for_pool |= npu->ever_waited_for_pool();
@@ -116,7 +117,7 @@ class World {
     return slowest;
   }
 
-  void report_stuck() const {
+  void report_stuck() {
     for (std::size_t n = 0; n < npus_.size(); ++n)
       if (!npus_[n]->finished())
         throw InfeasibleError(fmt::format("the run gets stuck at {:.9g} s on NPU {}: {}",
@@ -153,7 +154,8 @@ void get(const std::string& in, std::size_t& at, std::vector<T>& values) {
 std::string pack(const RunRecord& record) {
   std::string out;
   put(out, std::vector<std::int64_t>{record.iterations, record.full, record.pool_peak.value,
-                                     record.pool_requested_peak.value, record.waited_for_pool,
+                                     record.pool_requested_peak.value, record.pool_exceeded.value,
+                                     record.waited_for_pool,
                                      static_cast<std::int64_t>(record.npus.size())});
   for (const NpuRecord& npu : record.npus) {
     put(out, npu.ops);
@@ -199,8 +201,9 @@ RunRecord unpack(const std::string& in) {
   record.full = head[1] != 0;
   record.pool_peak = Bytes(head[2]);
   record.pool_requested_peak = Bytes(head[3]);
-  record.waited_for_pool = head[4] != 0;
-  record.npus.resize(static_cast<std::size_t>(head[5]));
+  record.pool_exceeded = Bytes(head[4]);
+  record.waited_for_pool = head[5] != 0;
+  record.npus.resize(static_cast<std::size_t>(head[6]));
   for (NpuRecord& npu : record.npus) {
     std::vector<Bytes> peak;
     get(in, at, npu.ops);

@@ -55,13 +55,12 @@ class ArgsText {
 class TimelineWriter {
  public:
   TimelineWriter(std::ostream& out, const Timeline& timeline)
-      : timeline_(timeline), graph_(timeline.graph), events_(out) {
-    for (const Op& op : graph_.ops()) op_names_.push_back(json_quoted(op.name));
-    for (const Tensor& t : graph_.tensors()) tensor_names_.push_back(json_quoted(t.name));
+      : timeline_(timeline), events_(out) {
+    read(timeline.graph);
   }
 
   TimelineSummary write() {
-    events_.open(json_text({{"trace", graph_.name()},
+    events_.open(json_text({{"trace", graph_->name()},
                             {"hardware", timeline_.hardware.name},
                             {"policy", timeline_.policy},
                             {"iterations", timeline_.record.iterations},
@@ -78,13 +77,23 @@ class TimelineWriter {
   }
 
  private:
+  void read(const Graph& graph) {
+    graph_ = &graph;
+    op_names_.clear();
+    tensor_names_.clear();
+    for (const Op& op : graph.ops()) op_names_.push_back(json_quoted(op.name));
+    for (const Tensor& t : graph.tensors()) tensor_names_.push_back(json_quoted(t.name));
+  }
+
   void write_npu(std::size_t index) {
     npu_ = &timeline_.record.npus[index];
+    plan_ = timeline_.rank_plans.empty() ? timeline_.plan : timeline_.rank_plans.at(index);
+    if (!timeline_.ranks.empty()) read(*timeline_.ranks.at(index));
     process_ = static_cast<int>(index) + 1;  // 0 means the idle process to some viewers
     events_.process(process_, json_quoted(fmt::format("NPU {}", index)));
     number_flows();
     write_iterations();
-    for (std::size_t e = 0; e < graph_.engines().size(); ++e) write_engine(EngineId(e));
+    for (std::size_t e = 0; e < graph_->engines().size(); ++e) write_engine(EngineId(e));
     write_transfers(Direction::kPoolToHbm);
     write_transfers(Direction::kHbmToPool);
     write_memory();
@@ -98,7 +107,7 @@ class TimelineWriter {
     waiters_.clear();
     for (std::size_t i = 0; i < npu_->ops.size(); ++i) {
       const int transfer = npu_->ops[i].waited_transfer;
-      HYPER_CHECK(npu_->ops[i].op.index() < graph_.ops().size(), "an op record names no op of the graph");
+      HYPER_CHECK(npu_->ops[i].op.index() < graph_->ops().size(), "an op record names no op of the graph");
       if (transfer < 0) continue;
       HYPER_CHECK(static_cast<std::size_t>(transfer) < npu_->transfers.size(),
                   "an op record names no transfer");
@@ -148,12 +157,12 @@ class TimelineWriter {
     Seconds free(0);
     for (std::size_t i = 0; i < npu_->ops.size(); ++i) {
       const OpRecord& op = npu_->ops[i];
-      if (graph_.op(op.op).engine != engine) continue;
+      if (graph_->op(op.op).engine != engine) continue;
       add_waits(slices, op, free, static_cast<std::int32_t>(i));
       slices.push_back({picoseconds(op.start), picoseconds(op.end), kOp, static_cast<std::int32_t>(i)});
       free = op.end;
     }
-    write_track(graph_.engines()[engine.index()], std::move(slices));
+    write_track(graph_->engines()[engine.index()], std::move(slices));
   }
 
   void add_waits(std::vector<Slice>& slices, const OpRecord& op, Seconds engine_free,
@@ -179,7 +188,7 @@ class TimelineWriter {
 
   void write_op(TrackId track, const Slice& slice, std::size_t i) {
     const OpRecord& record = npu_->ops[i];
-    const Op& op = graph_.op(record.op);
+    const Op& op = graph_->op(record.op);
     ArgsText args;
     args.add("iteration", record.iteration);
     if (op.layer >= 0) args.add("layer", op.layer);
@@ -227,15 +236,15 @@ class TimelineWriter {
 
   void write_transfer(TrackId track, const Slice& slice, std::size_t i) {
     const TransferRecord& t = npu_->transfers[i];
-    const Tensor& tensor = graph_.tensor(t.tensor);
+    const Tensor& tensor = graph_->tensor(t.tensor);
     const DirectionText& direction = kDirections[static_cast<std::size_t>(t.direction)];
     ArgsText args;
     args.add("tensor", tensor_names_[t.tensor.index()]).add("kind", json_quoted(to_string(tensor.kind)));
     args.add("bytes", t.bytes().value);
     if (t.bytes() != tensor.bytes) args.add("range_bytes", fmt::format("[{},{}]", t.from.value, t.to.value));
     args.add("iteration", t.iteration);
-    if (timeline_.plan && t.action >= 0) {
-      const Action& action = timeline_.plan->actions.at(static_cast<std::size_t>(t.action));
+    if (plan_ && t.action >= 0) {
+      const Action& action = plan_->actions.at(static_cast<std::size_t>(t.action));
       args.add("after_op", anchor(action.after_op, "null"));
       if (!action.before_op.is_none()) args.add("before_op", anchor(action.before_op, "null"));
     }
@@ -304,7 +313,8 @@ class TimelineWriter {
   }
 
   const Timeline& timeline_;
-  const Graph& graph_;
+  const Graph* graph_ = nullptr;  // of the NPU being written
+  const Plan* plan_ = nullptr;
   TraceEvents events_;
   TimelineSummary summary_;
   std::vector<std::string> op_names_, tensor_names_;  // quoted

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <ostream>
 #include <string>
+#include <vector>
 
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
@@ -30,6 +31,9 @@ struct Timeline {
   const RunRecord& record;
   std::string policy;
   const Plan* plan = nullptr;  // for the anchors of transfers that a plan's action asked for
+  // Where NPUs have traces of their own: one each, `graph` is the first; and their plans, if planned.
+  std::vector<const Graph*> ranks{};
+  std::vector<const Plan*> rank_plans{};
 };
 
 struct TimelineSummary {

@@ -11,9 +11,6 @@
 
 namespace hyperoffload {
 
-// Why an op had not started although its engine was free and its dependencies were done.
-enum class WaitCause { kNone, kTransfer, kRoom, kInputRoom };
-
 struct OpRecord {
   int iteration = 0;
   OpId op;
@@ -63,9 +60,10 @@ struct RunRecord {
   bool full = false;             // ops, transfers and memory of all iterations are kept
   std::vector<NpuRecord> npus;
   int stands_for = 1;            // so many NPUs each of them stands for
-  bool waited_for_pool = false;  // a transfer or an op, for room there, at some time
+  bool waited_for_pool = false;  // a transfer or an op, for room there that others may take, at some time
   Bytes pool_peak;               // of the whole pool, before the last op's end; as allocated
   Bytes pool_requested_peak;     // the same before allocations are rounded up
+  Bytes pool_exceeded;           // ideal run: by how much the pool, or some sockets, would be too small
 };
 
 }  // namespace hyperoffload

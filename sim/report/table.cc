@@ -87,14 +87,9 @@ std::string row_text(const std::vector<std::string>& row, const std::vector<std:
   return line;
 }
 
-std::string coloured(const std::string& line, const Result& r, bool colour) {
-  if (!colour) return line;
-  return (r.fits ? "\033[32m" : "\033[31m") + line + "\033[0m";
-}
-
 }  // namespace
 
-std::string results_table(const std::vector<Result>& results, const TableOptions& options) {
+std::string results_table(const std::vector<Result>& results) {
   if (results.empty()) return "";
   std::vector<std::vector<std::string>> rows = {
       {"policy", "fits", "time", "slowdown", "stall", "peak HBM", "moved in", "moved out"}};
@@ -120,7 +115,7 @@ std::string results_table(const std::vector<Result>& results, const TableOptions
   const std::string indent(widths[0] + kGap, ' ');
   for (std::size_t i = 0; i < results.size(); ++i) {
     const Result& r = results[i];
-    out += coloured(row_text(rows[i + 1], widths), r, options.colour) + "\n";
+    out += row_text(rows[i + 1], widths) + "\n";
     if (!r.reason.empty()) out += indent + printable(r.reason) + "\n";
     if (one_caption) continue;
     out += indent + caption(r) + "\n";

@@ -6,7 +6,6 @@
 //              reason: ...
 //
 // Units suit each number; ASCII beside the names themselves; columns are aligned by code points.
-// Colour (ANSI) only when asked for: the caller knows whether it writes to a terminal.
 #pragma once
 
 #include <string>
@@ -16,12 +15,8 @@
 
 namespace hyperoffload {
 
-struct TableOptions {
-  bool colour = false;
-};
-
 // The caption, a row a result, the reasons and the bound.
-std::string results_table(const std::vector<Result>& results, const TableOptions& options = {});
+std::string results_table(const std::vector<Result>& results);
 
 // One sentence on whether and how fast it runs (`graph` where it is among the results, else the
 // fastest that fits), what the bound says and how the others compare; one on what binds.

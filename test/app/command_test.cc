@@ -1,8 +1,11 @@
 // The command as a user types it: exit statuses, what is written, and the shipped experiments' figures.
 #include "test/support/command.h"
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "test/support/catch.h"
 #include "test/support/paths.h"
@@ -148,6 +151,28 @@ TEST_CASE("a broken plan is refused with every broken rule and exit 3") {
   CHECK(run_hyperoffload("simulate " + files.both() + " --plan " + plan).status == 3);
 }
 
+TEST_CASE("where NPUs share a pool, a plan is checked with its NPU's share of it") {
+  // w takes 18000 B of the pool, 30 kB for two NPUs: 15000 B each.
+  TemporaryFolder folder;
+  const std::string trace = folder / "t.json", machine = folder / "m.yaml", plan = folder / "p.json";
+  write_text(trace, kTrace);
+  write_text(plan, R"({"format": "hyperoffload-plan", "version": 1, "actions": [{"kind": "prefetch", "tensor": "w"}]})");
+  const auto check = [&](const char* npus, const char* pool) {
+    std::string text = kMachine;
+    text.replace(text.find("count: 1"), 8, std::string("count: ") + npus);
+    text.replace(text.find("capacity: 1GB"), 13, std::string("capacity: ") + pool);
+    write_text(machine, text);
+    return run_hyperoffload("check " + trace + " " + plan + " --hardware " + machine);
+  };
+  CHECK(check("1", "30kB").status == 0);
+  CHECK(check("2", "36kB").status == 0);
+  const CommandResult refused = check("2", "30kB");
+  CHECK(refused.status == 3);
+  INFO(refused.out);
+  CHECK(refused.out.find("what starts in the pool takes 18000 B, 3000 B more than its 15000 B") == 0);
+  CHECK(run_hyperoffload("simulate " + trace + " --hardware " + machine + " --plan " + plan).status == 3);
+}
+
 TEST_CASE("what can't fit is exit 3 and says what is short, resident still tells its figures") {
   Files files;
   const std::string small = files.both() + " --hbm 18kB";
@@ -250,4 +275,97 @@ TEST_CASE("values are laid over an experiment with --set") {
   REQUIRE(run.status == 0);
   CHECK(run.out.find("on_demand") == std::string::npos);
   CHECK(run.out.find(" 0 B        0 B") != std::string::npos);  // all fits: nothing moves
+}
+
+namespace {
+
+// NPU 0 waits for w from the pool, then both meet; NPU 1 only computes: its own trace, its own engines.
+const char* kRanks = R"({"format": "hyperoffload-trace", "version": 1, "name": "pair", "ranks": [
+ {"tensors": [{"name": "w", "bytes": 18000, "kind": "weight", "initial": "pool"}],
+  "ops": [{"name": "a", "duration_us": 10}, {"name": "b", "duration_us": 10, "reads": ["w"]},
+          {"name": "meet", "collective": {"kind": "all-gather", "bytes": 2000}, "after": ["b"], "engine": "comm"}]},
+ {"tensors": [{"name": "v", "bytes": 5000, "kind": "activation"}],
+  "ops": [{"name": "long", "duration_us": 12, "writes": ["v"]},
+          {"name": "meet", "collective": {"kind": "all-gather", "bytes": 2000}, "after": ["long"], "engine": "comm"}]}]})";
+const char* kPair = R"(name: pair
+npu: {count: 2, compute: 1TFLOPS, hbm: {capacity: 20kB, bandwidth: 1.6TB/s}}
+link: {read: {bandwidth: 1GB/s, latency: 1us}, write: {bandwidth: 1GB/s, latency: 1us}}
+peer: {near: {read: {bandwidth: 1GB/s, latency: 1us}, write: {bandwidth: 1GB/s, latency: 1us}}}
+pool: {capacity: 1GB}
+)";
+
+}  // namespace
+
+TEST_CASE("ranks with traces of their own get a bound, and a timeline with a process each") {
+  TemporaryFolder folder;
+  const std::string trace = folder / "ranks.json", machine = folder / "pair.yaml", timeline = folder / "t.json";
+  write_text(trace, kRanks);
+  write_text(machine, kPair);
+  const CommandResult run = run_hyperoffload("simulate " + trace + " --hardware " + machine +
+                                             " --policy graph -o - --timeline " + timeline);
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  const json result = json::parse(run.out);
+  // w is there after 19 us, b ends at 29; the gather of 1000 B each takes 1 + 1 us more. Ideal: 20 + 2.
+  CHECK(result.at("iteration_s").get<double>() == Approx(31e-6).epsilon(1e-9));
+  CHECK(result.at("ideal_s").get<double>() == Approx(22e-6).epsilon(1e-9));
+  REQUIRE(result.at("npus").size() == 2);
+  // Both ranks take 31 us; NPU 0 is the first of them. Its w can't come in the 10 us before b: 19 - 10.
+  CHECK(result.at("npu") == 0);
+  CHECK(result.at("bound").at("method") == "window");
+  CHECK(result.at("bound").at("stall_s").get<double>() <= 9e-6 + 1e-12);
+
+  const json events = json::parse(read_text(timeline)).at("traceEvents");
+  std::map<int, std::string> processes;
+  std::map<int, std::set<std::string>> ops;
+  for (const json& e : events) {
+    if (e.at("ph") == "M" && e.at("name") == "process_name") processes[e.at("pid")] = e.at("args").at("name");
+    if (e.at("ph") == "X" && e.value("cat", "") == "op") ops[e.at("pid")].insert(e.at("name"));
+  }
+  REQUIRE(processes.size() == 2);
+  CHECK(processes.begin()->second == "NPU 0");
+  CHECK(std::next(processes.begin())->second == "NPU 1");
+  CHECK(ops[processes.begin()->first] == std::set<std::string>{"a", "b", "meet"});
+  CHECK(ops[std::next(processes.begin())->first] == std::set<std::string>{"long", "meet"});
+  const CommandResult plan = run_hyperoffload("simulate " + trace + " --hardware " + machine + " --plan x.json");
+  CHECK(plan.status == 2);
+}
+
+TEST_CASE("an experiment whose trace has ranks runs every policy on them") {
+  TemporaryFolder folder;
+  const std::string out = folder / "out", experiment = folder / "e.yaml";
+  write_text(folder / "ranks.json", kRanks);
+  write_text(folder / "pair.yaml", kPair);
+  const std::string text =
+      "name: pair\nhardware: pair.yaml\nworkload: {trace: ranks.json}\npolicies: [resident, on_demand, graph]\n"
+      "output: {timeline: true}\n";
+  write_text(experiment, text);
+  const CommandResult run = run_hyperoffload("run " + experiment + " -o " + out + " --jobs 2");
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  const json results = json::parse(read_text(out + "/results.json"));
+  for (const char* policy : {"resident", "on_demand", "graph"}) {
+    INFO(policy);
+    const json result = policy_of(results, policy);
+    CHECK(result.at("fits") == true);
+    CHECK(result.at("npus").size() == 2);
+    CHECK_FALSE(result.at("bound").is_null());
+    CHECK(result.at("bound").at("stall_s").get<double>() <= result.at("stall_s").get<double>() + 1e-15);
+    CHECK(std::filesystem::exists(out + "/" + policy + ".trace.json"));
+    CHECK(std::filesystem::exists(out + "/" + policy + ".series.json"));
+  }
+  for (const char* rank : {"0", "1"}) CHECK(std::filesystem::exists(out + "/graph.plan." + rank + ".json"));
+  write_text(folder / "pair.yaml", std::string(kPair).replace(std::string(kPair).find("count: 2"), 8, "count: 3"));
+  const CommandResult wrong = run_hyperoffload("run " + experiment);
+  CHECK(wrong.status == 2);
+  CHECK(wrong.err.find("workload: ranks: found 2 traces, expected one for each of the machine's 3 NPUs") !=
+        std::string::npos);
+}
+
+TEST_CASE("run writes several files, so not to standard output") {
+  const CommandResult run = run_hyperoffload("run " + kConfigs + "experiments/quickstart.yaml -o -");
+  CHECK(run.status == 2);
+  CHECK(run.out.empty());
+  CHECK(run.err.find("-o: found -, expected a folder: several files are written") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists("-"));
 }

@@ -159,3 +159,33 @@ TEST_CASE("20,000 iterations of 3 us don't drift") {
   const auto& npu = record.npus[0];
   CHECK((npu.iteration_end.back() - npu.iteration_start.back()).value == exactly(3e-6));
 }
+
+TEST_CASE("on_demand stores what an op in the pool needs there, and loads it back for the next reader") {
+  // a (10 us) makes g (1000 B). The host's op updates the state m (2000 B) with g; both start, or are made, in
+  // HBM: g is stored, m is stored and given up, one after another, L + B/W each. c waits for m: L + B/W.
+  const Graph graph = [] {
+    GraphMaker m;
+    m.activation("g", 1000).tensor("m", 2000, TensorKind::kOptimizer);
+    m.op("a", 10_us, {}, {"g"}).op("update", 5_us, {"g", "m"}, {"m"}, "host");
+    m.last().memory = Tier::kPool;
+    m.op("c", 1_us, {"m"}, {});
+    return m.build();
+  }();
+  const double latency = 2e-6, rate = 1e9;
+  const Hardware hardware = machine(1_GB, 2_us);
+  const RunRecord record = simulate_on_demand(graph, hardware);
+  const auto& npu = record.npus[0];
+  const double stored = 10e-6 + (latency + 1000 / rate) + (latency + 2000 / rate), updated = stored + 5e-6;
+  REQUIRE(npu.transfers.size() == 3);
+  CHECK(npu.transfers[0].end.value == exactly(10e-6 + latency + 1000 / rate));
+  CHECK(npu.transfers[1].end.value == exactly(stored));
+  CHECK(npu.ops[1].start.value == exactly(stored));
+  CHECK(npu.transfers[2].direction == Direction::kPoolToHbm);
+  CHECK(npu.transfers[2].start.value == exactly(updated));
+  CHECK(total_seconds(record) == exactly(updated + latency + 2000 / rate + 1e-6));
+  CHECK(record.pool_peak == Bytes(3000));
+  // The next iteration starts with m in HBM, its pool copy valid since the update: only given up, not stored.
+  const RunRecord two = simulate_on_demand(graph, hardware, 2);
+  const double second = 10e-6 + (latency + 1000 / rate) + 5e-6 + (latency + 2000 / rate) + 1e-6;
+  CHECK(total_seconds(two) == exactly(total_seconds(record) + second));
+}

@@ -1,4 +1,7 @@
 // The further keys of a machine file: what arrives, what is refused, and what the presets say.
+#include <filesystem>
+#include <fstream>
+
 #include "sim/model/error.h"
 #include "sim/model/yaml_reader.h"
 #include "test/machine/copies.h"
@@ -163,7 +166,7 @@ TEST_CASE("what an NPU of each preset gets alone, and when all of them copy") {
   const Row rows[] = {
       {"atlas950", 8, 1e12, 4 * 460e9 / 8},                                 // the DRAM of four sockets
       {"gb200-nvl72", 72, 225e9, 225e9},                                    // 2 x 225 < 512
-      {"gh200", 1, 450e9, 450e9},           {"h200-pcie5", 8, 55e9, 55e9},  // 4 x 55 < 307 a socket
+      {"gh200", 1, 360e9, 360e9},           {"h200-pcie5", 8, 55e9, 55e9},  // 4 x 55 < 307 a socket
       {"pcie4-server", 8, 26e9, 13e9},                                      // two GPUs on a switch's uplink
       {"cxl-pool", 8, 64e9, 64e9},          {"rtx2080ti-pcie3", 1, 10.53 * (1 << 30), 10.53 * (1 << 30)},
   };
@@ -201,4 +204,36 @@ TEST_CASE("on a GB200 superchip two GPUs that read and write at once share their
                   .build();
   // Four streams on 512 GB/s: 128 each instead of 225.
   CHECK(transfer_end(run(both, h)) == exactly(1e-6 + 10e9 / 128e9));
+}
+
+TEST_CASE("each figure of each preset has its source beside it, or says that it is assumed") {
+  int presets = 0, figures = 0;
+  for (const auto& file : std::filesystem::directory_iterator(SOURCE_DIR "/configs/hardware")) {
+    if (file.path().extension() != ".yaml" || file.path().stem() == "toy") continue;  // toy is no real machine
+    ++presets;
+    std::ifstream in(file.path());
+    std::string line, sources;
+    for (int number = 1; std::getline(in, line); ++number) {
+      const auto hash = line.find('#');
+      const std::string value = line.substr(0, hash);
+      const std::string comment = hash == std::string::npos ? "" : line.substr(hash);
+      if (value.find_first_not_of(' ') == std::string::npos) {
+        sources += comment + "\n";
+        continue;
+      }
+      const auto colon = value.find(':');
+      if (value.compare(0, 4, "name") == 0 || value.compare(0, 6, "source") == 0 ||
+          value.compare(0, 11, "description") == 0 ||
+          value.find_first_of("0123456789", colon) == std::string::npos)
+        continue;
+      ++figures;
+      INFO(file.path().filename().string() << ":" << number << ": " << line);
+      const auto mark = comment.find('[');
+      const bool sourced = mark != std::string::npos && comment[mark + 2] == ']';
+      CHECK((sourced || comment.find("assumed: ") != std::string::npos));
+      if (sourced) CHECK(sources.find("# " + comment.substr(mark, 3) + " ") != std::string::npos);
+    }
+  }
+  CHECK(presets >= 10);
+  CHECK(figures > 100);
 }

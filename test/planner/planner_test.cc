@@ -214,3 +214,29 @@ TEST_CASE("planner: NPUs behind one port plan with their share, and say that it 
   CHECK(outcome.estimate);
   CHECK_FALSE(make_plan(weights(4), machine(30, 4, 4), {1, 1, false}).estimate);
 }
+
+TEST_CASE("planner: beyond 2^62 bytes, or 2^60 as the pool rounds them, it says so instead of overflowing") {
+  const std::int64_t half = std::int64_t{1} << 61;
+  const auto graph = [](std::int64_t a, std::int64_t b, std::int64_t workspace) {
+    Toy t;
+    t.op(1, {t.weight("a", a), t.weight("b", b)});
+    t.last().workspace = Bytes(workspace);
+    return t.build();
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  const Hardware h = machine(100);
+  has(infeasible(graph(half - 1, half + 1, 0), h), "take more than 2^62 B");
+  has(infeasible(graph(half - 1, half + 1, 0), h), "the largest is \"b\" (2305843009213693953 B)");
+  has(infeasible(graph(half - 1, half, 1), h), "take more than 2^62 B");
+  has(infeasible(graph(half - 1, half, 0), h), "needs 4611686018427387903 B of HBM at once");  // counted
+  CHECK(cheap_bound(graph(half, half, 0), h, 1).method == "none");
+  CHECK(cheap_bound(graph(half, half - 1, 0), h, 1).method == "window");
+  Hardware rounding = h;
+  rounding.allocation = {Bytes(std::int64_t{1} << 59), false};
+  has(infeasible(graph(1, 1, 0), rounding), "or 2^60 B as the pool rounds them");
+  rounding.allocation.granularity = Bytes(std::int64_t{1} << 58);
+  CHECK(infeasible(graph(1, 1, 0), rounding) == "");
+}

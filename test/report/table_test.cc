@@ -97,11 +97,6 @@ TEST_CASE("Names from files can neither break a row nor its alignment") {
   CHECK(has(lines[3], "bad??[31mname"));
 }
 
-TEST_CASE("Colour only comes when asked for") {
-  CHECK_FALSE(has(results_table({run("graph", 1)}), "\033"));
-  CHECK(has(results_table({run("graph", 1)}, {true}), "\033[32m"));
-}
-
 TEST_CASE("The bound line says what it is proven for and how tight it is") {
   Result r = run("graph", 1.003);
   r.bound = Bound{Bytes(std::int64_t{46} << 30), Seconds(0.002), "window", "program"};

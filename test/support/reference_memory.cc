@@ -11,6 +11,7 @@ Memory::Memory(const Graph& graph, const Plan& plan, const Hardware& hardware)
     : graph_(graph),
       hbm_capacity_(hardware.hbm_usable()),
       pool_capacity_(hardware.pool_capacity),
+      allocation_(hardware.allocation),
       born_in_(graph.tensors().size(), -1) {
   for (std::size_t t = 0; t < graph.tensors().size(); ++t) {
     const Bytes bytes = graph.tensors()[t].bytes;
@@ -33,13 +34,14 @@ bool Memory::place_initial(const Plan& plan) {
     const Tensor& tensor = graph_.tensors()[i];
     if (!tensor.persistent) continue;
     const auto& listed = plan.initial_pool;
-    const bool in_pool =
+    const bool starts_there =
         tensor.initial == Tier::kPool || std::find(listed.begin(), listed.end(), TensorId(i)) != listed.end();
     for (Piece& p : pieces_[i]) {
-      p.in_hbm = !in_pool;
-      p.has_pool_bytes = p.valid = in_pool;
+      p.in_hbm = !starts_there;
+      p.has_pool_bytes = p.valid = starts_there;
     }
-    in_pool ? take_pool(tensor.bytes) : take_hbm(tensor.bytes);
+    for (const Piece& p : pieces_[i])
+      starts_there ? take_pool(in_pool(p.bytes())) : take_hbm(p.bytes());
   }
   return hbm_room() >= Bytes(0) && pool_room() >= Bytes(0);
 }
@@ -70,7 +72,7 @@ void Memory::take_input(TensorId t, int iteration) {
 void Memory::bury(TensorId t) {
   for (Piece& p : pieces(t)) {
     leave_hbm(p);
-    if (p.has_pool_bytes) pool_used_ -= p.bytes();
+    if (p.has_pool_bytes) pool_used_ -= in_pool(p.bytes());
     p.has_pool_bytes = p.valid = false;
     p.touched = true;
   }
@@ -90,10 +92,11 @@ bool Memory::in_place(const Op& op) const {
 }
 
 Bytes Memory::bytes_to_take(const Op& op) const {
-  Bytes sum = op.workspace;
+  const bool pool = op.memory == Tier::kPool;
+  Bytes sum = pool ? in_pool(op.workspace) : op.workspace;
   for (TensorId t : op.writes)
     for (const Piece& p : pieces(t))
-      if (!(op.memory == Tier::kPool ? p.has_pool_bytes : p.in_hbm)) sum += p.bytes();
+      if (!(pool ? p.has_pool_bytes : p.in_hbm)) sum += pool ? in_pool(p.bytes()) : p.bytes();
   return sum;
 }
 
@@ -131,7 +134,10 @@ void Memory::write(const Op& op, Piece& piece) {
 
 void Memory::end(OpId o) {
   const Op& op = graph_.op(o);
-  (op.memory == Tier::kPool ? pool_used_ : hbm_used_) -= op.workspace;
+  if (op.memory == Tier::kPool)
+    pool_used_ -= in_pool(op.workspace);
+  else
+    hbm_used_ -= op.workspace;
   if (op.memory == Tier::kPool)
     for (TensorId t : op.writes)
       for (Piece& p : pieces(t)) p.valid = true;
@@ -141,7 +147,8 @@ void Memory::end(OpId o) {
 Bytes Memory::bytes_to_take(const Action& transfer) const {
   Bytes sum;
   for (const Piece& p : pieces(transfer.tensor))
-    if (p.within(transfer) && (transfer.kind == ActionKind::kPrefetch || !p.has_pool_bytes)) sum += p.bytes();
+    if (p.within(transfer) && (transfer.kind == ActionKind::kPrefetch || !p.has_pool_bytes))
+      sum += transfer.kind == ActionKind::kPrefetch ? p.bytes() : in_pool(p.bytes());
   return sum;
 }
 

@@ -59,12 +59,14 @@ class Memory {
   Bytes bytes_to_take(const Op& op) const;
   Bytes bytes_to_take(const Action& transfer) const;
   void write(const Op& op, Piece& piece);
+  Bytes in_pool(Bytes bytes) const { return allocated_bytes(allocation_, bytes); }  // as one allocation
   void take_hbm(Bytes bytes);
   void take_pool(Bytes bytes);
   void leave_hbm(Piece& piece);
 
   const Graph& graph_;
   Bytes hbm_capacity_, pool_capacity_;
+  Allocation allocation_;
   Bytes hbm_used_, pool_used_, hbm_peak_, pool_peak_;
   std::vector<std::vector<Piece>> pieces_;  // by tensor
   std::vector<int> born_in_;                // by tensor
