@@ -87,7 +87,7 @@ StaticPlan layer_ahead(const Graph& graph, const Hardware& hardware, int iterati
     return plan_absences(graph, Streaming(graph, layers, offloaded).absences(step), iterations);
   };
   if (options.offload > 0) return {plan_with(options.offload), {}, false};
-  const CheckLimits limits{hardware.hbm_usable(), fair_pool(hardware)};
+  const CheckLimits limits = limits_of(hardware);
   std::string reason;
   for (int offload = 0; offload <= options.group; ++offload) {
     Plan plan = plan_with(offload);
