@@ -11,6 +11,7 @@
 #include <set>
 
 #include "app/evaluate.h"
+#include "app/evaluate_ranks.h"
 #include "app/experiment.h"
 #include "app/output.h"
 #include "app/progress.h"
