@@ -89,6 +89,7 @@ std::string why_not_fold(const Graph& graph, const Hardware& hardware) {
 
 Hardware folded_hardware(const Hardware& hardware) {
   Hardware one = hardware;
+  if (hardware.npu_count == 1) return one;  // stands for itself, whatever the placement
   one.npu_count = 1;
   one.stands_for = ranks_of(hardware);
   one.pool_read_port = shared(hardware.pool_read_port, hardware.npu_count);

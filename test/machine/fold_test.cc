@@ -147,6 +147,21 @@ TEST_CASE("a fold that would not be exact is refused, with the reason") {
   CHECK(refusal(trace, tight) != "");
 }
 
+TEST_CASE("a die alone stands for itself, however its bytes are placed") {
+  for (const Spread spread : {Spread::kLocal, Spread::kStripe, Spread::kHash, Spread::kLoad})
+    for (const bool supernode : {false, true}) {
+      INFO(to_string(spread) << (supernode ? " over the supernode" : ""));
+      Hardware h = cloudmatrix(1);
+      h.nodes->count = 2;
+      h.placement = {spread, supernode, Bytes(1'000'000)};
+      h.socket_capacity = Bytes(16'000'000);  // some sockets fill
+      h.nodes->second_level = BytesPerSecond(20e9);
+      h.pool_capacity = sockets_hold(h, sockets_in_reach(h));
+      if (spread == Spread::kLocal) h.socket_capacity = h.pool_capacity = 1_GB;
+      check_fold(busy(false), h);
+    }
+}
+
 TEST_CASE("768 dies fold into one") {
   const Trace trace = busy(false);
   const Hardware h = cloudmatrix(768);

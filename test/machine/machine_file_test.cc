@@ -208,7 +208,7 @@ TEST_CASE("on a GB200 superchip two GPUs that read and write at once share their
 
 TEST_CASE("each figure of each preset has its source beside it, or says that it is assumed") {
   int presets = 0, figures = 0;
-  for (const auto& file : std::filesystem::directory_iterator(SOURCE_DIR "/configs/hardware")) {
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() + "/configs/hardware")) {
     if (file.path().extension() != ".yaml" || file.path().stem() == "toy") continue;  // toy is no real machine
     ++presets;
     std::ifstream in(file.path());
