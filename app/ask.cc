@@ -151,9 +151,9 @@ int ask_command(const AskOptions& options) {
   AskContext context{options, document, read_experiment(document), parse_policy(options.policy, "--policy"),
                      read_target(options), parse_share(options.tolerance, "--tolerance")};
   if (context.tolerance > 0.5) throw InputError("--tolerance", options.tolerance, "at most 50%");
-  context.experiment.graph = read_workload_graph(workload_of(document));
+  context.experiment.graphs = {read_workload_graph(workload_of(document))};
   if (context.target.tokens) {
-    const Result resident = evaluate({context.experiment.graph, context.experiment.hardware, 1},
+    const Result resident = evaluate({context.experiment.graphs[0], context.experiment.hardware, 1},
                                      PolicySpec{"resident", {}}).result;
     if (!resident.throughput.tokens_per_s)
       throw InputError("--min-tokens", "a trace whose `meta` says nothing of tokens", "--max-time for this one");

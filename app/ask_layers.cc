@@ -21,8 +21,8 @@ struct Streaming {
     Hardware hardware = context.experiment.hardware;
     hardware.hbm_capacity = Bytes(std::int64_t{1} << 60);
     const int iterations = std::max(3, context.experiment.iterations);  // the first begins cold
-    return evaluate({context.experiment.graph, hardware, iterations},
-                    stream_layers(context.experiment.graph, layers, static_cast<int>(offloaded)))
+    return evaluate({context.experiment.graphs[0], hardware, iterations},
+                    stream_layers(context.experiment.graphs[0], layers, static_cast<int>(offloaded)))
         .result;
   }
   Bytes hbm_of(const Result& result) const { return result.hbm_peak + context.experiment.hardware.hbm_reserved; }
@@ -35,7 +35,7 @@ struct Streaming {
 };
 
 Streaming streaming_of(const AskContext& context) {
-  Streaming streaming{context, layer_weights(context.experiment.graph)};
+  Streaming streaming{context, layer_weights(context.experiment.graphs[0])};
   if (streaming.layers.empty())
     throw InputError(context.options.experiment + ": workload",
                      "no weights that one layer alone reads and none writes",

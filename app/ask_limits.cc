@@ -40,7 +40,7 @@ Hardware with_pool_speed(Hardware hardware, double factor) {
 
 Answer ask_hbm(const AskContext& context) {
   const Hardware& declared = context.experiment.hardware;
-  const Graph& graph = context.experiment.graph;
+  const Graph& graph = context.experiment.graphs[0];
   Search search(context.target, context.tolerance, [&](std::int64_t bytes) {
     Hardware hardware = declared;
     hardware.hbm_capacity = Bytes(bytes);
@@ -81,7 +81,7 @@ Answer ask_bandwidth(const AskContext& context) {
   const double read = declared.link_read.bandwidth.value, write = declared.link_write.bandwidth.value;
   // The value searched is the read bandwidth in B/s; all else on the way keeps its ratio to it.
   Search search(context.target, context.tolerance, [&](std::int64_t rate) {
-    return context.run(context.experiment.graph, with_pool_speed(declared, static_cast<double>(rate) / read));
+    return context.run(context.experiment.graphs[0], with_pool_speed(declared, static_cast<double>(rate) / read));
   });
   const auto bytes_per_s = [&](double factor) { return static_cast<std::int64_t>(std::clamp(read * factor, 1.0, 4e18)); };
   if (const std::int64_t most = bytes_per_s(kEndless); !search.met(most))

@@ -61,7 +61,7 @@ Answer ask_machine(const AskContext& context) {
   if (context.options.prices.empty()) throw InputError("--prices", "nothing", "a price list (YAML), like configs/prices.yaml");
   const PriceList list = load_prices(context.options.prices);
   Search search(context.target, 0, [&](std::int64_t i) {
-    return context.run(context.experiment.graph, list.offers[static_cast<std::size_t>(i)].hardware);
+    return context.run(context.experiment.graphs[0], list.offers[static_cast<std::size_t>(i)].hardware);
   });
   std::string rows;
   std::optional<std::int64_t> best;

@@ -62,6 +62,11 @@ std::optional<std::string> trace_file_of(const YamlNode& workload) {
   return std::nullopt;
 }
 
+Graph read_workload_graph(const YamlNode& workload) {
+  const std::optional<std::string> trace = trace_file_of(workload);
+  return trace ? load_graph(*trace) : generate_trace(read_workload(workload));
+}
+
 std::vector<Graph> read_workload_graphs(const YamlNode& workload) {
   if (const std::optional<std::string> trace = trace_file_of(workload)) return load_rank_graphs(*trace);
   std::vector<Graph> graphs;

@@ -38,6 +38,7 @@ Experiment read_experiment(const YamlNode& experiment);
 // The `workload:` as it stands in the experiment or in the file it names.
 YamlNode workload_of(const YamlNode& experiment);
 std::vector<Graph> read_workload_graphs(const YamlNode& workload);
+Graph read_workload_graph(const YamlNode& workload);  // a trace of several ranks is refused
 // The layer trace that a workload names; none where it is generated.
 std::optional<std::string> trace_file_of(const YamlNode& workload);
 
