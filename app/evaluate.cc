@@ -56,7 +56,9 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   outcome.fits = false;
   outcome.reason = reason;
   outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
-  return {summarize(outcome), {}, {}, {}, {}};
+  Evaluation evaluation;
+  evaluation.result = summarize(outcome);
+  return evaluation;
 }
 
 Evaluation evaluate_resident(const Job& job) {
@@ -82,13 +84,33 @@ Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan&
   return sum_up(job, name, replay_job(job, [&] { return std::make_unique<PlannedPolicy>(job.graph, plan); }));
 }
 
-// A policy's own stall is against the trace as given, whatever it makes of the program.
+// A policy that changes the program: its ops are judged by an ideal run of theirs, the iteration by the trace's.
+Evaluation sum_up_changed(const Job& job, const std::string& policy, Graph changed, RunRecord record) {
+  const RunRecord trace_ideal = ideal_iteration(job);
+  const RunRecord ideal = ideal_iteration({changed, job.hardware, job.iterations, false, job.fold});
+  RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
+  outcome.record = &record;
+  outcome.ideal = &ideal;
+  outcome.ideal_time = trace_ideal.npus[0].iteration_end.back() - trace_ideal.npus[0].iteration_start.back();
+  outcome.changed = &changed;
+  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  Evaluation evaluation;
+  evaluation.result = summarize(outcome);
+  evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
+  if (job.keep_record) evaluation.record = std::move(record);
+  evaluation.changed = std::move(changed);
+  return evaluation;
+}
+
 Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
   StaticPlan made = make_static_plan(job, policy);
   Hardware hardware = job.hardware;
   if (made.one_copy_stream) hardware.transfer_engines = 1;
-  const Job mine{job.graph, hardware, job.iterations, job.keep_record, job.fold};
-  Evaluation evaluation = evaluate_planned(mine, policy.text(), made.plan);
+  const Graph& graph = made.graph ? *made.graph : job.graph;
+  const Job mine{graph, hardware, job.iterations, job.keep_record, job.fold, job.series};
+  RunRecord record = replay_job(mine, [&] { return std::make_unique<PlannedPolicy>(graph, made.plan); });
+  if (made.graph) return sum_up_changed(job, policy.text(), std::move(*made.graph), std::move(record));
+  Evaluation evaluation = sum_up(job, policy.text(), std::move(record));
   evaluation.plan = std::move(made.plan);
   return evaluation;
 }
@@ -127,7 +149,8 @@ std::string broken_rules(const Job& job, const Plan& plan) {
 
 StaticPlan make_static_plan(const Job& job, const PolicySpec& policy) {
   StaticPlan made = policy_entry(policy.name).fixed(job.graph, job.hardware, job.iterations, policy);
-  const auto broken = check_plan(job.graph, made.plan, limits_of(job.hardware), job.iterations);
+  const auto broken =
+      check_plan(made.graph ? *made.graph : job.graph, made.plan, limits_of(job.hardware), job.iterations);
   if (!broken.empty())
     throw InfeasibleError(fmt::format("what {} moves can't run: {}{}", policy.text(), broken.front().message,
                                       broken.size() > 1 ? fmt::format(" (and {} more)", broken.size() - 1) : ""));

@@ -28,7 +28,8 @@ struct Job {
 struct Evaluation {
   Result result;
   std::optional<RunRecord> record;  // when kept, and the run could happen
-  std::optional<Plan> plan;         // of a policy that plans
+  std::optional<Plan> plan;         // of a policy that plans, where it is for the trace as given
+  std::optional<Graph> changed;     // the program that was replayed, where a policy changed it
   std::vector<IterationSeries> series;  // when asked for, and the run could happen
   std::vector<Plan> plans;          // one for each NPU where each has a trace of its own
 };

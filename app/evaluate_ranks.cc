@@ -45,6 +45,9 @@ RunRecord run_plans(const RankJob& job, const PolicySpec& policy, std::vector<Pl
       continue;
     }
     StaticPlan made = make_static_plan({graph, job.hardware, job.iterations}, policy);
+    if (made.graph)
+      throw InputError(fmt::format("policy {}", policy.text()), "a trace of several ranks",
+                       "a policy that leaves the program as it is");
     if (made.one_copy_stream) hardware.transfer_engines = 1;
     plans.push_back(std::move(made.plan));
   }
@@ -102,7 +105,8 @@ Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
   } catch (const InfeasibleError& e) {
     outcome.fits = false;
     outcome.reason = e.what();
-    evaluation = {summarize(outcome), {}, {}, {}, {}};
+    evaluation = {};
+    evaluation.result = summarize(outcome);
   }
   Result& result = evaluation.result;
   result.bound = bound_of(job, result);

@@ -38,8 +38,9 @@ void write_beside(const Experiment& experiment, const AnyJob& job, const Evaluat
     write_output(fmt::format("{}.plan.{}.json", stem, n), plan_to_json(evaluation.plans[n], graphs[n]));
   if (!evaluation.series.empty()) {
     const auto slowest = static_cast<std::size_t>(evaluation.result.slowest);
-    write_output(stem + ".series.json", series_to_json(graphs[graphs.size() > 1 ? slowest : 0], experiment.hardware,
-                                                       evaluation.result, evaluation.series));
+    const Graph& graph = evaluation.changed ? *evaluation.changed : graphs[graphs.size() > 1 ? slowest : 0];
+    write_output(stem + ".series.json",
+                 series_to_json(graph, experiment.hardware, evaluation.result, evaluation.series));
   }
   if (evaluation.record) write_timeline(stem + ".trace.json", job, evaluation);
 }
@@ -87,8 +88,8 @@ void write_output(const std::string& path, const std::string& text) {
 
 void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
   HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
-  write_timeline(path, {job.graph, job.hardware, *evaluation.record, evaluation.result.policy,
-                        evaluation.plan ? &*evaluation.plan : nullptr});
+  write_timeline(path, {evaluation.changed ? *evaluation.changed : job.graph, job.hardware, *evaluation.record,
+                        evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr});
 }
 
 void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation) {

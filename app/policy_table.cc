@@ -3,11 +3,14 @@
 #include <algorithm>
 
 #include "sim/model/check.h"
+#include "sim/policy/activation_offload.h"
 #include "sim/policy/fixed_distance.h"
 #include "sim/policy/greedy_gap.h"
 #include "sim/policy/layer_ahead.h"
 #include "sim/policy/on_demand.h"
+#include "sim/policy/recompute.h"
 #include "sim/policy/sliding_window.h"
+#include "sim/policy/zero_offload.h"
 
 namespace hyperoffload {
 namespace {
@@ -92,6 +95,39 @@ PolicyEntry fixed_distance_entry() {
   return entry;
 }
 
+PolicyEntry activation_offload_entry() {
+  PolicyEntry entry;
+  entry.info = {"activation_offload",
+                "static: activations leave after forward, the previous layer's return as this one runs backward "
+                "(Megatron, torchtune)",
+                {{"layers", Kind::kInteger, "auto", "of so many layers; auto: the fewest that fit", {"auto"}, 1, 100'000},
+                 {"smallest", Kind::kBytes, "1024B", "smaller ones stay", {}}}};
+  entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec& spec) {
+    return activation_offload(graph, hardware, iterations, {whole_or_auto(spec, "layers"), spec.bytes("smallest")});
+  };
+  return entry;
+}
+
+PolicyEntry zero_offload_entry() {
+  PolicyEntry entry;
+  entry.info = {"zero_offload", "rewrites: the optimizer and its states on the host (ZeRO-Offload)", {}};
+  entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec&) {
+    return zero_offload(graph, hardware, iterations);
+  };
+  return entry;
+}
+
+PolicyEntry recompute_entry() {
+  PolicyEntry entry;
+  entry.info = {"recompute",
+                "rewrites: activations are dropped and computed again for the backward pass; nothing moves",
+                {{"layers", Kind::kInteger, "auto", "of so many layers; auto: the fewest that fit", {"auto"}, 1, 100'000}}};
+  entry.fixed = [](const Graph& graph, const Hardware& hardware, int iterations, const PolicySpec& spec) {
+    return recompute(graph, hardware, iterations, {whole_or_auto(spec, "layers")});
+  };
+  return entry;
+}
+
 }  // namespace
 
 const std::vector<PolicyEntry>& policy_table() {
@@ -103,6 +139,9 @@ const std::vector<PolicyEntry>& policy_table() {
       fixed_distance_entry(),
       layer_ahead_entry(),
       sliding_window_entry(),
+      activation_offload_entry(),
+      zero_offload_entry(),
+      recompute_entry(),
   };
   return table;
 }

@@ -54,7 +54,7 @@ class Walk {
         access_in_pool(i);
       else
         access_in_hbm(i);
-      if (absences_[i] && resident_) leave(i);
+      if (absences_[i]) leave(i);
     }
     return drafts_;
   }
@@ -117,9 +117,11 @@ class Walk {
 
   void leave(std::size_t i) {
     if (last(i) && !graph_.tensor(tensor_).persistent) return;  // it dies
-    store(i);
-    emit(ActionKind::kDetach, i, std::max(accesses_[i].op, absences_[i]->leave_after));
-    resident_ = false;
+    if (resident_) {
+      store(i);
+      emit(ActionKind::kDetach, i, std::max(accesses_[i].op, absences_[i]->leave_after));
+      resident_ = false;
+    }
     if (last(i) && ahead(*absences_[i]) && front_needs_bytes())
       load(0, std::max(absences_[i]->load_after, accesses_[i].op), true);
   }

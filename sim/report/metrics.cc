@@ -81,16 +81,17 @@ NpuFigures figures_of(const RunOutcome& run, std::size_t index) {
   f.iteration = window.to - window.from;
   f.total = window.to - npu.iteration_start.front();
   f.first_iteration = npu.iteration_end.front() - npu.iteration_start.front();
-  if (ideal)
-    f.ideal = last_iteration(*ideal).to - last_iteration(*ideal).from;
+  if (run.ideal_time)
+    f.ideal = *run.ideal_time;
   else
-    f.ideal = run.ideal_time ? *run.ideal_time : longest_path_alone(run.graph_of(index), npu, last);
+    f.ideal = ideal ? last_iteration(*ideal).to - last_iteration(*ideal).from
+                    : longest_path_alone(run.graph_of(index), npu, last);
   f.stall = f.iteration - f.ideal;
   f.slowdown = f.iteration == f.ideal ? 1 : f.iteration.value / f.ideal.value;
   f.hbm_peak = npu.hbm_peak;
 
   StallReport stall =
-      attribute_stall({run.graph_of(index), npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall});
+      attribute_stall({run.replayed(index), npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall});
   f.stalls = stall.causes;
   f.late_transfer = stall.late_transfer;
   f.per_op = stall.per_op;

@@ -29,15 +29,18 @@ struct RunOutcome {
 
   // Null: the run could not happen. With `fits` false: the figures of a device big enough.
   const RunRecord* record = nullptr;
-  // The ideal run of as many iterations; else only its time. Without either, ops' times alone count.
+  // The ideal run, and the ideal time where that run's is not it: a policy that changed the program is judged by the
+  // trace as given, its ops by the changed one. Without either, ops' times alone count.
   const RunRecord* ideal = nullptr;
   std::optional<Seconds> ideal_time{};
+  const Graph* changed = nullptr;  // the program that was replayed, where a policy changed it
 
   std::optional<Bound> bound{};
 
   // Where NPUs have traces of their own: one each; `graph` is the first.
   std::vector<const Graph*> ranks{};
   const Graph& graph_of(std::size_t npu) const { return ranks.empty() ? graph : *ranks[npu]; }
+  const Graph& replayed(std::size_t npu) const { return changed ? *changed : graph_of(npu); }
 };
 
 Result summarize(const RunOutcome& outcome);

@@ -27,6 +27,7 @@ Graph with_layers(const Graph& graph) {
   for (std::size_t i = 0; i < spec.ops.size(); ++i) {
     spec.ops[i].layer = static_cast<int>((i < half ? i : spec.ops.size() - 1 - i) / 2);
     spec.ops[i].phase = i < half ? "forward" : "backward";
+    if (!spec.ops[i].hbm_bytes) spec.ops[i].hbm_bytes = Bytes(100);
   }
   return build_graph(std::move(spec));
 }
@@ -51,9 +52,9 @@ Case random_case_for_policies(std::uint64_t seed) {
 
 // Every transfer is at most as fast as its link, one at a time a direction, and carries bytes that were there to be
 // carried: a load's have a copy in the pool, from the start or from a store that has ended.
-void check_transfers(const Case& c, const NpuRecord& npu) {
+void check_transfers(const Case& c, const Graph& graph, const NpuRecord& npu) {
   double free_from[2] = {0, 0};
-  std::vector<char> stored(c.graph.tensors().size(), 0);
+  std::vector<char> stored(graph.tensors().size(), 0);
   std::vector<TransferRecord> by_end = npu.transfers;
   for (const TransferRecord& t : npu.transfers) {
     const int d = static_cast<int>(t.direction);
@@ -63,13 +64,13 @@ void check_transfers(const Case& c, const NpuRecord& npu) {
     if (t.end.value >= 0)
       REQUIRE((t.end - t.start).value >= (link.latency + t.bytes() / link.bandwidth).value - kInstant);
     if (t.direction == Direction::kHbmToPool) continue;
-    const Tensor& tensor = c.graph.tensor(t.tensor);
+    const Tensor& tensor = graph.tensor(t.tensor);
     const bool copied = tensor.persistent || std::any_of(npu.transfers.begin(), npu.transfers.end(), [&](const auto& s) {
                           return s.tensor == t.tensor && s.direction == Direction::kHbmToPool && s.end.value >= 0 &&
                                  s.end <= t.start + Seconds(kInstant);
                         });
-    const bool born_in_pool = std::any_of(c.graph.accesses(t.tensor).begin(), c.graph.accesses(t.tensor).end(),
-                                          [&](const Access& a) { return c.graph.op(a.op).memory == Tier::kPool; });
+    const bool born_in_pool = std::any_of(graph.accesses(t.tensor).begin(), graph.accesses(t.tensor).end(),
+                                          [&](const Access& a) { return graph.op(a.op).memory == Tier::kPool; });
     REQUIRE((copied || born_in_pool));
   }
 }
@@ -87,7 +88,7 @@ std::string run_one(const Case& c, const PolicySpec& policy) {
   REQUIRE(once.result.fits);
   REQUIRE(once.result.hbm_peak <= c.hardware.hbm_usable());
   REQUIRE(once.result.pool_peak <= c.hardware.pool_capacity);
-  for (const NpuRecord& npu : once.record->npus) check_transfers(c, npu);
+  for (const NpuRecord& npu : once.record->npus) check_transfers(c, once.changed ? *once.changed : c.graph, npu);
   return "yes";
 }
 
