@@ -87,8 +87,13 @@ Spared spared_by(const Graph& graph, const Stretch& stretch, const Absence& abse
 
 Plan fit_absences(const Graph& graph, int iterations,
                   const std::function<std::vector<Absence>(const std::vector<Bytes>&)>& choose) {
-  const std::vector<Bytes> profile = resident_profile(graph);
-  if (graph.engines().size() < 2) return plan_absences(graph, choose(profile), iterations);
+  std::vector<Bytes> profile = resident_profile(graph);
+  for (std::size_t t = 0; t < graph.tensors().size(); ++t) {
+    const Tensor& tensor = graph.tensors()[t];
+    if (tensor.persistent && tensor.initial == Tier::kHbm && graph.accesses(TensorId(t)).empty())
+      for (Bytes& bytes : profile) bytes -= tensor.bytes;
+  }
+  if (graph.engines().size() < 2) return plan_absences(graph, choose(profile), iterations, true);
   const LaterOps later(graph);
   const std::vector<WideBytes> takes = taken_at_start(graph);
   std::vector<Bytes> charges(profile.size());
@@ -97,7 +102,7 @@ Plan fit_absences(const Graph& graph, int iterations,
   for (int round = 0; round < kRounds; ++round) {
     std::vector<Bytes> charged = profile;
     for (std::size_t i = 0; i < charged.size(); ++i) charged[i] += charges[i];
-    plan = plan_absences(graph, choose(charged), iterations);
+    plan = plan_absences(graph, choose(charged), iterations, true);
     if (!raise_charges(graph, later, takes, plan, charges)) break;
   }
   return plan;

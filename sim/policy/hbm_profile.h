@@ -25,7 +25,8 @@ struct Spared {
 };
 Spared spared_by(const Graph& graph, const Stretch& stretch, const Absence& absence);
 
-// `choose` gets the profile to bring down and returns what to move. Single engine: called once.
+// `choose` gets the profile to bring down and returns what to move. Single engine: called once. Persistent tensors that
+// nothing accesses start in the pool.
 Plan fit_absences(const Graph& graph, int iterations,
                   const std::function<std::vector<Absence>(const std::vector<Bytes>&)>& choose);
 
