@@ -168,9 +168,9 @@ TEST_CASE("case 12: what only the router knows is not loaded before it") {
   }
   toy.hardware.hbm_capacity = Bytes(1'500);
   const Graph graph = toy.graph();
-  for (const char* name : {"graph", "on_demand", "greedy_gap", "fixed_distance", "sliding_window"}) {
+  for (const char* name : {"on_demand", "greedy_gap", "fixed_distance:distance=0", "sliding_window"}) {
     INFO(name);
-    const Evaluation evaluation = evaluate({graph, toy.hardware, 2, true}, {name, {}});
+    const Evaluation evaluation = evaluate({graph, toy.hardware, 2, true}, parse_policy(name, ""));
     REQUIRE(evaluation.record);
     for (const NpuRecord& npu : evaluation.record->npus)
       for (const TransferRecord& t : npu.transfers) {
