@@ -8,7 +8,9 @@
 #include <unordered_map>
 
 #include "sim/import/chakra_nodes.h"
+#include "sim/import/option_value.h"
 #include "sim/import/trace_maker.h"
+#include "sim/model/collective.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -162,8 +164,8 @@ class ChakraOrder {
 
 class ChakraImport {
  public:
-  explicit ChakraImport(const std::vector<std::string>& files)
-      : maker_("chakra", files),
+  ChakraImport(const std::vector<std::string>& files, bool fabric)
+      : fabric_(fabric), maker_("chakra", files),
         stream_(files[0], "a Chakra execution trace (protobuf, schema 0.0.4 or later)") {}
 
   ImportResult run() {
@@ -201,7 +203,7 @@ class ChakraImport {
       if (node.num_ops) op.flops = Flops(*node.num_ops);
       if (node.tensor_size && node.duration_us == 0) op.hbm_bytes = Bytes(*node.tensor_size);
     }
-    if (!op.duration && !op.flops && !op.hbm_bytes) {
+    if (!op.duration && !op.flops && !op.hbm_bytes && !(fabric_ && op.collective)) {
       op.duration = Seconds(0);
       ++without_time_;
     }
@@ -227,6 +229,10 @@ class ChakraImport {
     if (bytes == 0 && node.duration_us == 0 && !barrier)
       fail("communication of no bytes and no duration", "comm_size");
     op.collective = Collective{kind, Bytes(bytes), node.group};
+    if (fabric_ && bytes > 0 && collective_kind(kind)) {
+      op.duration.reset();
+      return;
+    }
     if (node.duration_us > 0) return;
     ++untimed_communication_;
     op.hbm_bytes = Bytes(bytes);
@@ -264,6 +270,7 @@ class ChakraImport {
     if (!names.empty()) maker_.remark("attributes that are not used: " + names);
   }
 
+  const bool fabric_;
   TraceMaker maker_;
   TextStream stream_;
   ChakraTrace trace_;
@@ -274,8 +281,10 @@ class ChakraImport {
 
 }  // namespace
 
-ImportResult import_chakra(const std::vector<std::string>& files, const ImportOptions&) {
-  return ChakraImport(files).run();
+ImportResult import_chakra(const std::vector<std::string>& files, const ImportOptions& options) {
+  const bool fabric =
+      options.collectives && one_word(*options.collectives, "--collectives", {"fabric"}) == "fabric";
+  return ChakraImport(files, fabric).run();
 }
 
 }  // namespace hyperoffload

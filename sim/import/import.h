@@ -29,6 +29,7 @@ struct ImportOptions {
   std::optional<std::string> tensors;   // "memory": tensors from memory events
   std::optional<std::string> costs;  // "shapes": FLOPs and HBM bytes from tensors, where there are no times
   std::optional<std::string> fold;   // "constants": what is computed from constants alone is one
+  std::optional<std::string> collectives;  // "fabric": those with kind and bytes lose their measured time
   std::optional<std::string> link;   // bandwidth of the host link: copies that are faster are told
 };
 

@@ -30,6 +30,8 @@ class Characters {
     bool ended = false;
     void fill() {
       piece = stream.next_piece();
+      if (piece.find('\0') != std::string_view::npos)  // the parser would take it for the end
+        throw InputError(stream.source(), "a byte 0 in the text", "valid JSON");
       place = 0;
       ended = piece.empty();
     }

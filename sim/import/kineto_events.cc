@@ -7,6 +7,7 @@
 #include <set>
 
 #include "sim/import/json_records.h"
+#include "sim/import/nccl.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/parse_units.h"
@@ -32,7 +33,13 @@ enum Field : std::size_t {
   kAddress,
   kDeviceType,
   kDeviceId,
-  kTotalAllocated
+  kTotalAllocated,
+  kCollectiveName,
+  kElementsIn,
+  kElementsOut,
+  kType,
+  kRanks,
+  kGroupSize
 };
 
 std::vector<JsonField> fields() {
@@ -53,7 +60,13 @@ std::vector<JsonField> fields() {
           {{"args", "Addr"}},
           {{"args", "Device Type"}},
           {{"args", "Device Id"}},
-          {{"args", "Total Allocated"}}};
+          {{"args", "Total Allocated"}},
+          {{"args", "Collective name"}},
+          {{"args", "In msg nelems"}},
+          {{"args", "Out msg nelems"}},
+          {{"args", "dtype"}},
+          {{"args", "Process Group Ranks"}},
+          {{"args", "Group size"}}};
 }
 
 // What PCIe 5.0 x16 carries a direction, nominally.
@@ -142,6 +155,17 @@ class KinetoReader {
     timeline_.add(r.text(kName), engine(device, stream), time(index, r, kStart, "ts"), duration);
     events_.device.push_back({whole_or_none(r.text(kCorrelation)), whole_or_none(r.text(kExternalId))});
     const std::string& name = r.text(kName);
+    std::size_t& communication = communication_[engine(device, stream)];
+    communication += is_communication(name);
+    ++ops_on_[engine(device, stream)];
+    if (is_communication(name)) {
+      if (const auto collective =
+              nccl_collective({r.text(kCollectiveName), r.text(kElementsIn), r.text(kElementsOut), r.text(kType),
+                               r.text(kRanks), r.text(kGroupSize)}))
+        events_.collectives.emplace(events_.device.size() - 1, *collective);
+      else
+        ++events_.unsaid_collectives;
+    }
     if (duration > 0 && r.has(kCopyBytes) &&
         (name.find("HtoD") != std::string::npos || name.find("DtoH") != std::string::npos)) {
       const double rate = static_cast<double>(whole_or_none(r.text(kCopyBytes))) / to_seconds(duration).value;
@@ -189,14 +213,17 @@ class KinetoReader {
         {at, bytes, r.text(kDeviceType) + '/' + r.text(kDeviceId) + '/' + r.text(kAddress)});
   }
 
-  // One device goes without saying.
+  bool only_communicates(EngineId id) const { return communication_.at(id) == ops_on_.at(id); }
+
+  // One device goes without saying; nor need streams be told apart where only one communicates.
   void name_engines() {
     if (devices_.size() > 1 && !options_.device) {
       maker_.remark(fmt::format("events of {}: a layer trace is that of one (--device N takes one)",
                                 count_of(devices_.size(), "device")));
       return;
     }
-    for (const auto& [key, id] : engines_) maker_.rename_engine(id, "stream " + key.second);
+    for (const auto& [key, id] : engines_)
+      maker_.rename_engine(id, (only_communicates(id) ? "comm stream " : "stream ") + key.second);
   }
 
   void remark() const {
@@ -239,6 +266,7 @@ class KinetoReader {
   std::set<std::string> device_categories_;
   std::map<std::string, std::size_t> devices_, device_categories_seen_;
   std::map<std::pair<std::string, std::string>, EngineId> engines_;
+  std::map<EngineId, std::size_t> ops_on_, communication_;  // by engine
   std::vector<std::string> other_keys_;
   BytesPerSecond link_ = kUsualLink;
   std::size_t too_fast_ = 0;

@@ -45,6 +45,8 @@ struct KinetoEvents {
   NameTable names;
   std::vector<DeviceEvent> device;                         // numbered as in the timeline
   std::unordered_map<std::int64_t, LaunchEvent> launches;  // by correlation; only if wanted
+  std::map<std::size_t, Collective> collectives;           // of device events, by their number
+  std::size_t unsaid_collectives = 0;                      // by their names, but not what they carry
   std::vector<HostOp> host_ops;                            // only if wanted
   std::vector<MemoryEvent> memory;                         // only if wanted
   std::size_t memory_events = 0;                           // of device memory, wanted or not

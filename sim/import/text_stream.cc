@@ -64,6 +64,8 @@ std::string_view TextStream::next_piece() {
   if (!raw_.empty() &&
       raw_[0] == '\0')  // no format begins so; /dev/zero and files of holes do, and never end
     throw InputError(source_, "a NUL byte at the start", expected_);
+  check_begin(raw_, source_);
+  if (raw_.starts_with(kByteOrderMark)) raw_.remove_prefix(kByteOrderMark.size());
   tar_ = raw_.size() >= kBlock && raw_.substr(kMagicAt, 5) == "ustar";
   return tar_ ? tar_piece() : std::exchange(raw_, {});
 }

@@ -341,6 +341,8 @@ void read_json_object(const std::string& text, const std::string& source, const 
                       const JsonHandlers& handlers) {
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
     throw InputError(source, "an empty file", expected);
+  // The parser would take it for the end.
+  if (text.find('\0') != std::string::npos) throw InputError(source, "a byte 0 in the text", "valid JSON");
   Assembler assembler(text, source, expected, handlers);
   nlohmann::json::sax_parse(text.begin(), text.end(), &assembler);
 }

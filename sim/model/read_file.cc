@@ -49,6 +49,12 @@ std::string read_all(std::FILE* file, const std::string& source, const std::stri
 
 std::string source_name(const std::string& path) { return path == "-" ? "standard input" : path; }
 
+void check_begin(std::string_view text, const std::string& source) {
+  if (text.starts_with("\x1f\x8b")) throw InputError(source, "a gzip file within a gzip file", "one that is gzipped once");
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
+    throw InputError(source, "text in UTF-16", "UTF-8");
+}
+
 std::string gunzip_if_needed(std::string text, const std::string& source) {
   constexpr std::string_view kGzipMagic = "\x1f\x8b";
   if (!std::string_view(text).starts_with(kGzipMagic)) return text;
@@ -78,6 +84,7 @@ std::string gunzip_if_needed(std::string text, const std::string& source) {
           status == Z_OK || status == Z_BUF_ERROR ? "a gzip file that ends too early" : "a damaged gzip file",
           "a whole one");
   } while (rest.starts_with(kGzipMagic));
+  check_begin(unpacked, source);
   if (!rest.empty()) throw InputError(source, "a gzip file with other bytes behind it", "a whole one");
   return unpacked;
 }
@@ -95,7 +102,10 @@ std::string read_file(const std::string& path, const std::string& expected) {
                          ? "no such file"
                          : std::string("a file that can't be opened (") + std::strerror(errno) + ")",
                      expected);
-  return gunzip_if_needed(read_all(file.get(), source, expected), source);
+  std::string text = gunzip_if_needed(read_all(file.get(), source, expected), source);
+  check_begin(text, source);
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  return text;
 }
 
 }  // namespace hyperoffload
