@@ -72,8 +72,9 @@ Evaluation evaluate_resident(const Job& job) {
   return evaluation;
 }
 
-RunRecord replay_job(const Job& job, const PolicyFactory& factory) {
+RunRecord replay_job(const Job& job, const PolicyFactory& factory, Seconds host_overhead = Seconds(0)) {
   ReplayOptions options;
+  options.host_overhead = host_overhead;
   options.iterations = job.iterations;
   options.full_record = job.keep_record;
   options.series = job.series;
@@ -175,7 +176,8 @@ Evaluation evaluate(const Job& job, const PolicySpec& policy) {
     if (policy.name == "graph") return evaluate_graph(job, policy);
     const PolicyEntry& entry = policy_entry(policy.name);
     if (entry.fixed) return evaluate_static(job, policy);
-    return sum_up(job, policy.text(), replay_job(job, [&] { return entry.runtime(policy); }));
+    return sum_up(job, policy.text(),
+                  replay_job(job, [&] { return entry.runtime(policy); }, policy.seconds("host_overhead")));
   } catch (const InfeasibleError& e) {
     return cannot_run(job, policy.text(), e.what());
   }

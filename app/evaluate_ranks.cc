@@ -21,12 +21,13 @@ std::vector<const Graph*> pointers(const std::vector<Graph>& graphs) {
 }
 
 RunRecord replay_with(const RankJob& job, const Hardware& hardware, bool ideal,
-                      const RankPolicyFactory& factory) {
+                      const RankPolicyFactory& factory, Seconds host_overhead = Seconds(0)) {
   ReplayOptions options;
   options.iterations = job.iterations;
   options.full_record = job.keep_record;
   options.series = job.series;
   options.everything_in_place = ideal;
+  options.host_overhead = host_overhead;
   return replay_ranks(pointers(job.graphs), hardware, factory, options);
 }
 
@@ -61,7 +62,8 @@ RunRecord run(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& p
   if (policy.name == "resident") return ideal_run(job);
   const PolicyEntry& entry = policy_entry(policy.name);
   if (!entry.runtime) return run_plans(job, policy, plans);
-  return replay_with(job, job.hardware, false, [&](int) { return entry.runtime(policy); });
+  return replay_with(job, job.hardware, false, [&](int) { return entry.runtime(policy); },
+                     policy.seconds("host_overhead"));
 }
 
 // No iteration of a rank is shorter than its ideal time alone and the least stall on links of its own; its

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/published_policies.h"
 #include "sim/model/check.h"
 #include "sim/policy/activation_offload.h"
 #include "sim/policy/fixed_distance.h"
@@ -128,10 +129,19 @@ PolicyEntry recompute_entry() {
   return entry;
 }
 
+// A host that decides while time runs takes time for it.
+std::vector<PolicyEntry> all_of(std::vector<PolicyEntry> table) {
+  for (PolicyEntry& entry : published_policies()) table.push_back(std::move(entry));
+  for (PolicyEntry& entry : table)
+    if (entry.runtime)
+      entry.info.options.push_back({"host_overhead", Kind::kSeconds, "0us", "what the host takes before each op"});
+  return table;
+}
+
 }  // namespace
 
 const std::vector<PolicyEntry>& policy_table() {
-  static const std::vector<PolicyEntry> table = {
+  static const std::vector<PolicyEntry> table = all_of({
       {{"resident", "everything in HBM", {}}},
       on_demand_entry(),
       {{"graph", "the graph-driven planner", {}}},
@@ -142,7 +152,7 @@ const std::vector<PolicyEntry>& policy_table() {
       activation_offload_entry(),
       zero_offload_entry(),
       recompute_entry(),
-  };
+  });
   return table;
 }
 

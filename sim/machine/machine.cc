@@ -216,6 +216,13 @@ std::string Machine::waits_for_ranks(int npu, EngineId engine) const {
 
 void Machine::on_instant(std::function<void()> callback) { impl_->engine.on_instant(std::move(callback)); }
 
+void Machine::after(Seconds delay, Completion& over) {
+  impl_->engine.after(delay, [this, &over] {
+    over.done();
+    wake();
+  });
+}
+
 void Machine::wake() { impl_->engine.wake(); }
 
 void Machine::run() { impl_->engine.run(); }

@@ -65,6 +65,8 @@ class Machine {
 
   // Called once an instant, after every completion of that instant was told.
   void on_instant(std::function<void()> callback);
+  // Tells `over` after so long (> 0), as an event of that instant.
+  void after(Seconds delay, Completion& over);
   // Asks for such a call at the present instant.
   void wake();
 

@@ -13,7 +13,7 @@
 
 namespace hyperoffload {
 
-class OnDemandPolicy final : public Policy {
+class OnDemandPolicy : public Policy {
  public:
   enum class Evict { kLru, kOldest };
   explicit OnDemandPolicy(Evict evict) : evict_(evict) {}
@@ -29,6 +29,11 @@ class OnDemandPolicy final : public Policy {
   void transfer_started(Direction direction, const Move& move, const NpuView& view) override;
   void transfer_ended(Direction direction, const Move& move, const NpuView& view) override;
 
+ protected:
+  bool anyone_waits() const { return !blocked_.empty(); }
+  void forget(TensorId t);
+  void touched(TensorId t, bool taken, const NpuView& view);
+
  private:
   struct Step {
     enum class Kind { kDetach, kLoad, kStore } kind;
@@ -43,8 +48,6 @@ class OnDemandPolicy final : public Policy {
   std::optional<Step> evict_one(OpId served, const NpuView& view) const;
   bool pinned(TensorId t, OpId served, const NpuView& view) const;
   void rank(TensorId t, Seconds when);
-  void forget(TensorId t);
-  void touched(TensorId t, bool taken, const NpuView& view);
 
   Evict evict_;
   std::optional<Step> asked_;      // the transfer asked for last: the one under way, if any is

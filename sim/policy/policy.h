@@ -16,6 +16,7 @@ struct Move {  // of the bytes [from, to) of a tensor
   Bytes from, to;
   int iteration = 0;  // for the record
   int action = -1;    // index into a plan's actions, for the record
+  Seconds handling;   // before the link's latency: what a fault takes until its copy is under way
 };
 
 class Policy {
@@ -26,6 +27,9 @@ class Policy {
   virtual std::optional<Move> next_detach(const NpuView&, bool /*ops_had_their_turn*/) { return std::nullopt; }
   // Whether it was checked with its NPU's share of the pool (fair_pool()), and is held to it.
   virtual bool keeps_to_share() const { return false; }
+  // Asked once, when the op's engine is free and its dependencies are done: so long (>= 0) the host needs
+  // before the op is looked at further.
+  virtual Seconds host_time(OpId, const NpuView&) { return Seconds(0); }
   virtual bool op_may_start(OpId, const NpuView&) { return true; }
   // What would start on an idle direction now if there is room; it starts as soon as there is.
   virtual std::optional<Move> next_transfer(Direction, const NpuView&) { return std::nullopt; }

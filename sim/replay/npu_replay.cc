@@ -43,14 +43,17 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
   open_record_.assign(engines, 0);
   workspace_.resize(engines);
   op_slots_.resize(engines);
+  host_slots_.resize(engines);
   for (std::size_t e = 0; e < engines; ++e) {
     op_slots_[e].owner = this;
     op_slots_[e].engine = EngineId(e);
+    host_slots_[e].owner = this;
+    host_slots_[e].engine = EngineId(e);
   }
   for (int d = 0; d < 2; ++d) {
     copy_slots_[d].owner = this;
     copy_slots_[d].direction = static_cast<Direction>(d);
-    copy_slots_[d].flowing.slot = &copy_slots_[d];
+    copy_slots_[d].flowing.slot = copy_slots_[d].handled.slot = &copy_slots_[d];
   }
   if (options.series) series_.emplace(engines, hardware.npu_count > 64 ? 256 : 1024);
   if (policy_->keeps_to_share()) pool.hold_to_share(index);
@@ -182,8 +185,11 @@ bool NpuReplay::try_start(EngineId engine) {
   for (OpId dep : graph_.cross_engine_deps(id))
     if (!view_.op_done(dep)) return false;
   Head& head = heads_[engine.index()];
-  if (head.ready.value < 0) head.ready = view_.now;
-  if (!view_.inputs_taken) return false;
+  if (head.ready.value < 0) {
+    head.ready = view_.now;
+    if (!options_.everything_in_place) ask_host(engine, id);
+  }
+  if (!view_.inputs_taken || head.waits_for_host) return false;
   if (!options_.everything_in_place) {
     const bool here = accesses_in_place(id, head.missing);
     if (!policy_->op_may_start(id, view_) || !here) {
@@ -202,6 +208,19 @@ bool NpuReplay::try_start(EngineId engine) {
   }
   begin_op(engine, id);
   return view_.running[engine.index()].is_none();
+}
+
+void NpuReplay::ask_host(EngineId engine, OpId id) {
+  const Seconds takes = options_.host_overhead + policy_->host_time(id, view_);
+  if (takes.value <= 0) return;
+  heads_[engine.index()].waits_for_host = true;
+  machine_.after(takes, host_slots_[engine.index()]);
+}
+
+void NpuReplay::host_is_done(EngineId engine) {
+  heads_[engine.index()].waits_for_host = false;
+  heads_[engine.index()].decided = machine_.now();
+  dirty_ = true;
 }
 
 bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
@@ -285,8 +304,8 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
   view_.running[engine.index()] = id;
   Head& head = heads_[engine.index()];
   OpRecord record{view_.iteration,  id, head.ready, head.resident, view_.now, Seconds(-1), cost.alone,
-                  TensorId::none(), -1, head.room_short};
-  if (head.resident > head.ready && !head.missing.is_none()) {
+                  TensorId::none(), -1, head.room_short, head.decided};
+  if (head.resident > std::max(head.ready, head.decided) && !head.missing.is_none()) {
     record.waited_for = head.missing;
     record.waited_transfer =
         static_cast<int>(last_transfer_[head.missing.index()]);  // absolute until take_record()
@@ -403,6 +422,15 @@ void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued
                                          std::exchange(room_short_[d], Bytes(0))});
   sample_series();
   policy_->transfer_started(direction, move, view_);
+  if (move.handling.value > 0)
+    machine_.after(move.handling, slot.handled);
+  else
+    carry(direction);
+}
+
+void NpuReplay::carry(Direction direction) {
+  CopySlot& slot = copy_slots_[static_cast<int>(direction)];
+  const Move& move = slot.move;
   if (machine_.copy_takes_time(direction, move.to - move.from))
     machine_.copy(index_, direction, memory_.places(move.tensor, move.from, move.to),
                   weigh_demand_ && awaited(move.tensor), slot.flowing, slot);

@@ -44,13 +44,23 @@ class NpuReplay {
       CopySlot* slot = nullptr;
       void done() override { slot->owner->copy_flows(slot->direction); }
     } flowing;
+    struct Handled final : Completion {
+      CopySlot* slot = nullptr;
+      void done() override { slot->owner->carry(slot->direction); }
+    } handled;
     NpuReplay* owner = nullptr;
     Direction direction = Direction::kPoolToHbm;
     Move move;
     void done() override { owner->end_copy(direction); }
   };
+  struct HostSlot final : Completion {
+    NpuReplay* owner = nullptr;
+    EngineId engine;
+    void done() override { owner->host_is_done(engine); }
+  };
   struct Head {  // the next op of an engine, while it waits
-    Seconds ready{-1}, resident{-1};
+    Seconds ready{-1}, resident{-1}, decided{0};
+    bool waits_for_host = false;
     TensorId missing;
     Bytes room_short;
   };
@@ -59,6 +69,8 @@ class NpuReplay {
   bool start_inputs();
   bool start_ops();
   bool try_start(EngineId engine);
+  void ask_host(EngineId engine, OpId op);
+  void host_is_done(EngineId engine);
   bool accesses_in_place(OpId op, TensorId& missing) const;
   Bytes room_needed(const Op& op);
   Bytes room_left(const Op& op) const;
@@ -77,6 +89,7 @@ class NpuReplay {
   bool fits_in_pool(TensorId t);
   void wait_for_pool();
   void begin_copy(Direction direction, const Move& move, Seconds queued);
+  void carry(Direction direction);
   std::pair<std::int64_t, TransferRecord>& open_transfer(Direction direction);
   void copy_flows(Direction direction);
   void end_copy(Direction direction);
@@ -96,6 +109,7 @@ class NpuReplay {
   NpuView view_;
 
   std::vector<OpSlot> op_slots_;
+  std::vector<HostSlot> host_slots_;
   CopySlot copy_slots_[2];
   std::vector<Head> heads_;
   std::vector<std::size_t> open_record_;     // per engine: index of the running op's record

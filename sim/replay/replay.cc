@@ -16,18 +16,18 @@ namespace hyperoffload {
 namespace {
 
 // An upper estimate of the simulated time: everything one after another, each access a copy both ways.
-Seconds horizon_of(const RankWork& work, const Hardware& hardware, int iterations) {
+Seconds horizon_of(const RankWork& work, const Hardware& hardware, const ReplayOptions& options) {
   const LinkDirection read = fair_link(hardware, true), write = fair_link(hardware, false);
   const Graph& graph = *work.graph;
   Seconds once;
   for (std::size_t i = 0; i < work.costs.size(); ++i) {
-    once += work.costs[i].alone + work.costs[i].hbm_bytes / hardware.hbm_bandwidth;
+    once += options.host_overhead + work.costs[i].alone + work.costs[i].hbm_bytes / hardware.hbm_bandwidth;
     for (const auto* list : {&graph.ops()[i].reads, &graph.ops()[i].writes})
       for (TensorId t : *list)
         once += read.latency + write.latency + graph.tensor(t).bytes / read.bandwidth +
                 graph.tensor(t).bytes / write.bandwidth;
   }
-  return once * (static_cast<double>(iterations) * hardware.npu_count);
+  return once * (static_cast<double>(options.iterations) * hardware.npu_count);
 }
 
 RankWork work_of(const Graph& graph, const Hardware& hardware, int rank) {
@@ -50,9 +50,9 @@ std::vector<RankWork> works_of(const std::vector<const Graph*>& graphs, const Ha
   return works;
 }
 
-Seconds horizon_of(const std::vector<RankWork>& works, const Hardware& hardware, int iterations) {
+Seconds horizon_of(const std::vector<RankWork>& works, const Hardware& hardware, const ReplayOptions& options) {
   Seconds longest;
-  for (const RankWork& work : works) longest = std::max(longest, horizon_of(work, hardware, iterations));
+  for (const RankWork& work : works) longest = std::max(longest, horizon_of(work, hardware, options));
   return longest;
 }
 
@@ -65,7 +65,7 @@ class World {
       : options_(options),
         works_(works_of(graphs, hardware)),
         pool_(hardware, options.shortcuts, options.everything_in_place),
-        machine_(hardware, pool_.bins(), works_, horizon_of(works_, hardware, options.iterations),
+        machine_(hardware, pool_.bins(), works_, horizon_of(works_, hardware, options),
                  options.shortcuts) {
     for (int n = 0; n < hardware.npu_count; ++n)
       npus_.push_back(std::make_unique<NpuReplay>(n,

@@ -21,6 +21,7 @@ struct ReplayOptions {
   int iterations = 1;
   bool full_record = false;          // keep ops, transfers and memory of all iterations (timeline)
   bool series = false;               // keep levels over time of the first and last iteration (a report)
+  Seconds host_overhead;             // what a policy that decides while time runs needs for each op
   bool everything_in_place = false;  // the ideal run: all tensors where needed, no capacity, no transfers
   bool shortcuts = true;             // false: no exact shortcuts, every flow and socket on its own (tests)
 };

@@ -95,7 +95,7 @@ Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
 
   const StallCauses& s = f.stalls;
   const Seconds room = s.no_room + s.input_room;
-  const Seconds largest = std::max({s.late_transfer, room, s.hbm_contention, s.other});
+  const Seconds largest = std::max({s.late_transfer, room, s.hbm_contention, s.host, s.other});
   if (largest == s.late_transfer) return late_transfers_bind(f);
   if (largest == room)
     return {"hbm_capacity", {}, fmt::format("capacity binds: ops wait {} for room", human_time(room))};
@@ -105,6 +105,8 @@ Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
             fmt::format(
                 "HBM bandwidth binds: ops run {} longer than ideally because copies and other ops use it too",
                 human_time(s.hbm_contention))};
+  if (largest == s.host)
+    return {"host", {}, fmt::format("the host binds: ops wait {} for what it decides", human_time(s.host))};
   return {"engines",
           {},
           fmt::format("the order of ops on several engines binds: it accounts for {}", human_time(s.other))};

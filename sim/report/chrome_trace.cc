@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kManyEvents = 1'000'000;  // viewers fail silently on large files (hundreds of MB)
 
-enum SliceKind { kOp, kWaitInputs, kWaitBytes, kWaitRoom, kTransfer, kIteration };
+enum SliceKind { kOp, kWaitInputs, kWaitHost, kWaitBytes, kWaitRoom, kTransfer, kIteration };
 
 // catapult's names, by TensorKind.
 constexpr std::array<const char*, 7> kKindColours = {"rail_response", "rail_animation",      "rail_idle",
@@ -182,6 +182,7 @@ class TimelineWriter {
         from = std::max(from, op.ready);
       }
     }
+    if (op.decided > from) add(op.decided, kWaitHost);
     add(op.resident, kWaitBytes);
     add(op.start, kWaitRoom);
   }
@@ -209,8 +210,9 @@ class TimelineWriter {
     args.add("op", op_names_[record.op.index()]).add("iteration", record.iteration);
     args.add("wait_us", microseconds(slice.to - slice.from));
     if (slice.kind != kWaitBytes) {
-      args.add("cause", slice.kind == kWaitRoom ? R"("no_room")" : R"("input_room")");
-      const char* name = slice.kind == kWaitRoom ? R"("wait: room")" : R"("wait: room for inputs")";
+      const bool host = slice.kind == kWaitHost, room = slice.kind == kWaitRoom;
+      args.add("cause", host ? R"("host")" : room ? R"("no_room")" : R"("input_room")");
+      const char* name = host ? R"("wait: host")" : room ? R"("wait: room")" : R"("wait: room for inputs")";
       return events_.slice(track, slice.from, slice.to, name, "wait", kWaitRoomColour, args.done());
     }
     args.add("cause", R"("late_transfer")");

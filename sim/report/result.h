@@ -27,21 +27,23 @@ struct LateTransfer {
   Seconds sum() const { return carrying + latency + link_busy + room + held_back; }
 };
 
-// Where `stall` went. The five add up to it to the last bit, in this order (with several engines, to
+// Where `stall` went. The six add up to it to the last bit, in this order (with several engines, to
 // rounding where the causes are far larger than the stall).
 struct StallCauses {
   Seconds late_transfer;   // ops waited for bytes to arrive
   Seconds no_room;         // ops waited for room: births, workspace, missing bytes of a pure write
   Seconds hbm_contention;  // ops ran longer than in the ideal run: they shared HBM bandwidth
   Seconds input_room;      // the iteration's inputs waited for room
+  Seconds host;            // ops waited for the host that decides while time runs
   Seconds other;           // the rest: ops of several engines overlapped otherwise than ideally
 
-  Seconds sum() const { return late_transfer + no_room + hbm_contention + input_room + other; }
+  Seconds sum() const { return late_transfer + no_room + hbm_contention + input_room + host + other; }
 };
 
-enum class StallCause { kLateTransfer, kNoRoom, kHbmContention, kInputRoom };
+enum class StallCause { kLateTransfer, kNoRoom, kHbmContention, kInputRoom, kHost };
 inline constexpr StallCause kAllStallCauses[] = {StallCause::kLateTransfer, StallCause::kNoRoom,
-                                                 StallCause::kHbmContention, StallCause::kInputRoom};
+                                                 StallCause::kHbmContention, StallCause::kInputRoom,
+                                                 StallCause::kHost};
 const char* to_string(StallCause cause);  // "late_transfer", ...
 
 // One op's wait for one cause.

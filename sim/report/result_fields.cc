@@ -42,6 +42,7 @@ Json stall_fields(const NpuFigures& f, bool with_worst) {
                  {"no_room_s", number(f.stalls.no_room)},
                  {"hbm_contention_s", number(f.stalls.hbm_contention)},
                  {"input_room_s", number(f.stalls.input_room)},
+                 {"host_s", number(f.stalls.host)},
                  {"other_s", number(f.stalls.other)},
                  {"late_transfer",
                   {{"carrying_s", number(f.late_transfer.carrying)},

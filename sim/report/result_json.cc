@@ -60,7 +60,7 @@ StallCause read_cause(const Node& node) {
   const std::string name = node.text();
   for (StallCause cause : kAllStallCauses)
     if (name == to_string(cause)) return cause;
-  node.expect(false, "late_transfer, no_room, hbm_contention or input_room");
+  node.expect(false, "late_transfer, no_room, hbm_contention, input_room or host");
   return {};
 }
 
@@ -110,7 +110,7 @@ NpuFigures read_npu(const Node& in) {
   const Node stalls = in.at("stalls");
   f.stalls = {stalls.at("late_transfer_s").seconds(), stalls.at("no_room_s").seconds(),
               stalls.at("hbm_contention_s").seconds(), stalls.at("input_room_s").seconds(),
-              stalls.at("other_s").seconds()};
+              stalls.at("host_s").seconds(), stalls.at("other_s").seconds()};
   const Node late = stalls.at("late_transfer");
   f.late_transfer = {late.at("carrying_s").seconds(), late.at("latency_s").seconds(),
                      late.at("link_busy_s").seconds(), late.at("room_s").seconds(),

@@ -22,6 +22,7 @@ struct OpRecord {
   TensorId waited_for;      // the tensor that was last to become resident; none if no wait
   int waited_transfer = -1; // index into NpuRecord::transfers of the transfer it waited for, or -1
   Bytes room_short;         // when it had to wait for room: the bytes short at first
+  Seconds decided;          // a host that decides while time runs let it go; 0: at once
 };
 
 struct TransferRecord {

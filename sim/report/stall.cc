@@ -17,6 +17,7 @@ constexpr std::size_t kWorstWaits = 10;
 enum Part {
   kContention,
   kInputRoom,
+  kHost,
   kCarrying,
   kLatency,
   kLinkBusy,
@@ -132,10 +133,12 @@ class Iteration {
     for (Step& step : steps_) {
       const OpRecord& op = *step.op;
       const Seconds inputs_in = std::max(step.follows, std::min(inputs, op.start));
-      step.byte_wait_from = std::max(inputs_in, op.ready);
+      const Seconds ready = std::max(inputs_in, op.ready);
+      step.byte_wait_from = std::max(ready, op.decided);
       const Seconds resident = std::max(step.byte_wait_from, op.resident);
       step.parts[kInputRoom] = (inputs_in - step.follows).value;
-      step.parts[kUnexplained] = (step.byte_wait_from - inputs_in).value;
+      step.parts[kHost] = (step.byte_wait_from - ready).value;
+      step.parts[kUnexplained] = (ready - inputs_in).value;
       split_byte_wait(links, op, {step.byte_wait_from, resident}, step.parts);
       step.parts[kNoRoom] = (op.start - resident).value;
       step.parts[kContention] = (op.end - op.start).value - step.base;
@@ -197,7 +200,7 @@ double late_bytes(const Parts& p) {
 // be seen; anything more is `other`.
 void settle(StallCauses& causes, double share_of_noise, Seconds stall) {
   Seconds* largest = &causes.late_transfer;
-  for (Seconds* cause : {&causes.no_room, &causes.hbm_contention, &causes.input_room})
+  for (Seconds* cause : {&causes.no_room, &causes.hbm_contention, &causes.input_room, &causes.host})
     if (*cause > *largest) largest = cause;
   causes.other = Seconds(0);
   for (int round = 0; round < 4; ++round) {
@@ -271,6 +274,9 @@ Wait describe(const StallInput& input, const Candidate& c) {
     case StallCause::kInputRoom:
       wait.from = c.step->follows;
       break;
+    case StallCause::kHost:
+      wait.from = c.step->byte_wait_from - Seconds(c.wait);
+      break;
   }
   if (c.cause == StallCause::kNoRoom && op.room_short > Bytes(0)) wait.short_bytes = op.room_short;
   if (c.cause != StallCause::kLateTransfer) return wait;
@@ -297,6 +303,7 @@ std::vector<Wait> worst_waits(const StallInput& input, const std::vector<Step>& 
     add(StallCause::kNoRoom, step.parts[kNoRoom]);
     add(StallCause::kHbmContention, step.parts[kContention]);
     add(StallCause::kInputRoom, step.parts[kInputRoom]);
+    add(StallCause::kHost, step.parts[kHost]);
   }
   const std::size_t count = std::min(kWorstWaits, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
@@ -340,6 +347,8 @@ const char* to_string(StallCause cause) {
       return "hbm_contention";
     case StallCause::kInputRoom:
       return "input_room";
+    case StallCause::kHost:
+      return "host";
   }
   return "";
 }
@@ -352,7 +361,8 @@ StallReport attribute_stall(const StallInput& input) {
   StallReport report;
   report.late_transfer = {share(kCarrying), share(kLatency), share(kLinkBusy), share(kTransferRoom),
                           share(kHeldBack)};
-  report.causes = {report.late_transfer.sum(), share(kNoRoom), share(kContention), share(kInputRoom), {}};
+  report.causes = {report.late_transfer.sum(), share(kNoRoom), share(kContention), share(kInputRoom),
+                   share(kHost), {}};
   const auto k = static_cast<std::size_t>(input.iteration);
   const Seconds length = input.npu.iteration_end.at(k) - input.npu.iteration_start.at(k);
   settle(report.causes, 1e-9 * length.value, input.stall);

@@ -110,6 +110,13 @@ TEST_CASE("every policy keeps to capacity, ends or says why not, and is determin
     if (entry.info.name != "resident") play({entry.info.name, {}}, 40);
 }
 
+TEST_CASE("so do they with options that change what they do") {
+  for (const char* text : {"on_demand:host_overhead=3us", "page_fault:page=7B,prefetch=3,frees=no,fault_latency=2us",
+                           "page_fault:page=7B,prefetch=1,overlap=yes", "page_fault:page=5B,correlation=yes,degree=3",
+                           "capuchin:host_overhead=1us"})
+    play(parse_policy(text, "--policy"), 40);
+}
+
 TEST_CASE("every option of every policy has a default that is accepted, and refuses nonsense") {
   for (const PolicyEntry& entry : policy_table())
     for (const PolicyOption& option : entry.info.options) {
