@@ -53,6 +53,25 @@ int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ran
   return 0;
 }
 
+TimelineFilter filter_of(const TimelineOptions& options, int npus) {
+  TimelineFilter filter;
+  if (!options.from.empty()) filter.from = parse_seconds(options.from, "--timeline-from");
+  if (!options.to.empty()) filter.to = parse_seconds(options.to, "--timeline-to");
+  if (!options.min_duration.empty())
+    filter.min_duration = parse_seconds(options.min_duration, "--timeline-min-duration");
+  if (filter.to <= filter.from)
+    throw InputError("--timeline-to", options.to, "a time after --timeline-from");
+  if (options.npu >= npus)
+    throw InputError("--timeline-npu", std::to_string(options.npu),
+                     npus == 1 ? "0, the only one" : fmt::format("0 to {}", npus - 1));
+  filter.npu = options.npu;
+  return filter;
+}
+
+bool any(const TimelineOptions& options) {
+  return !options.from.empty() || !options.to.empty() || !options.min_duration.empty() || options.npu >= 0;
+}
+
 void check_bound_method(const std::string& method) {
   if (method != "window") throw InputError("--bound", fmt::format("\"{}\"", method), "window");
 }
@@ -138,19 +157,28 @@ int simulate_command(const SimulateOptions& options) {
   std::vector<Graph> ranks = load_rank_graphs(options.trace);
   if (ranks.size() > 1) return simulate_ranks(options, ranks);
   const Inputs inputs{std::move(ranks.front()), load_machine(options)};
+  if (options.timeline.empty() && any(options.show))
+    throw InputError("simulate", "a choice of what the timeline shows, but no timeline", "--timeline FILE");
+  const TimelineFilter filter = filter_of(options.show, options.fold ? 1 : inputs.hardware.npu_count);
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty(), options.fold};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
                                                      : evaluate(job, load_plan(options.plan, inputs.graph));
   const Result& result = evaluation.result;
   if (!result.has_figures()) throw InfeasibleError(result.reason);
-  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation);
+  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation, filter);
   if (!options.output.empty()) write_output(options.output, result_to_json(result));
   if (options.output != "-") write_output("-", results_table({result}));
   return 0;
 }
 
 int run_command(const RunOptions& options) {
-  const Experiment experiment = load_experiment(options.experiment, options.settings);
+  Experiment experiment = load_experiment(options.experiment, options.settings);
+  experiment.timeline_filter = filter_of(options.timeline, experiment.hardware.npu_count);
+  if (any(options.timeline)) {
+    if (options.directory.empty())
+      throw InputError("run", "a choice of what the timelines show, but no folder for them", "-o DIR");
+    experiment.timeline = true;
+  }
   const std::vector<Result> results = run_experiment(experiment, options.directory, options.jobs);
   write_output("-", results_table(results) + results_answer(results));
   return 0;

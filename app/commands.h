@@ -14,7 +14,13 @@ struct MachineOptions {  // of plan, check and simulate
   int iterations = 1;
 };
 
+struct TimelineOptions {  // texts with units; empty: no limit
+  std::string from, to, min_duration;
+  int npu = -1;
+};
+
 struct RunOptions {
+  TimelineOptions timeline;
   std::string experiment, directory;
   std::vector<std::string> settings;
   int jobs = 1;
@@ -40,6 +46,7 @@ struct CheckOptions : MachineOptions {
 
 struct SimulateOptions : MachineOptions {
   std::string plan, policy, output, timeline, bound = "window";
+  TimelineOptions show;  // of the timeline
   bool fold = false;
 };
 

@@ -9,6 +9,7 @@
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/yaml_reader.h"
+#include "sim/report/chrome_trace.h"
 
 namespace hyperoffload {
 
@@ -19,6 +20,7 @@ struct Experiment {
   int iterations = 1;
   std::vector<PolicySpec> policies;
   bool timeline = false;
+  TimelineFilter timeline_filter;  // of `run`'s options
 };
 
 inline constexpr int kMaxIterations = 100'000'000;

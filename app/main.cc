@@ -66,6 +66,15 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
       ->check(count_from_1(kMaxIterations));
 }
 
+void add_timeline_options(CLI::App& command, TimelineOptions& options) {
+  command.add_option("--timeline-from", options.from, "timelines: only what reaches beyond this time, e.g. 20ms");
+  command.add_option("--timeline-to", options.to, "timelines: only what starts before this time");
+  command.add_option("--timeline-npu", options.npu, "timelines: only this NPU, counted from 0")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--timeline-min-duration", options.min_duration,
+                     "timelines: only ops, waits and transfers that take this long, e.g. 5us");
+}
+
 void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
   auto* run =
       app.add_subcommand("run", "the main job: workload -> plan -> replay, every listed policy side by side");
@@ -76,6 +85,7 @@ void add_run(CLI::App& app, RunOptions& options, Command& chosen) {
       ->take_all()
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_timeline_options(*run, options.timeline);
   run->add_option("--jobs", options.jobs, "policies run at once")->check(count_from_1(1024));
   run->footer(
       "Example: hyperoffload run configs/experiments/quickstart.yaml -o out/quickstart --set hbm=30GiB");
@@ -268,6 +278,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->add_option("-o,--output", options.output, "result to write (JSON); - is standard output");
   simulate->add_option("--timeline", options.timeline,
                        "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
+  add_timeline_options(*simulate, options.show);
   simulate->add_option("--bound", options.bound, "lower limits: window (cheap)");
   simulate->add_flag("--fold", options.fold,
                      "one NPU stands for all that take part; refused where that would not be exact");

@@ -24,6 +24,8 @@ namespace fs = std::filesystem;
 void write_timeline(const std::string& path, const Timeline& timeline) {
   std::ostringstream text;
   const TimelineSummary summary = write_chrome_trace(text, timeline);
+  if (summary.zero_length > 0)
+    std::fputs(fmt::format("{}: {} slices take no time, so no viewer shows them\n", path, summary.zero_length).c_str(), stderr);
   if (!summary.warning.empty()) std::fputs(fmt::format("{}: {}\n", path, summary.warning).c_str(), stderr);
   write_file_atomically(path, text.str());
 }
@@ -42,7 +44,7 @@ void write_beside(const Experiment& experiment, const AnyJob& job, const Evaluat
     write_output(stem + ".series.json",
                  series_to_json(graph, experiment.hardware, evaluation.result, evaluation.series));
   }
-  if (evaluation.record) write_timeline(stem + ".trace.json", job, evaluation);
+  if (evaluation.record) write_timeline(stem + ".trace.json", job, evaluation, experiment.timeline_filter);
 }
 
 // One policy, in its own process; what comes back is its result as JSON.
@@ -86,15 +88,17 @@ void write_output(const std::string& path, const std::string& text) {
     write_file_atomically(path, text);
 }
 
-void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation) {
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation,
+                    const TimelineFilter& filter) {
   HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
   write_timeline(path, {evaluation.changed ? *evaluation.changed : job.graph, job.hardware, *evaluation.record,
-                        evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr});
+                        evaluation.result.policy, evaluation.plan ? &*evaluation.plan : nullptr, filter});
 }
 
-void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation) {
+void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation,
+                    const TimelineFilter& filter) {
   HYPER_CHECK(evaluation.record.has_value(), "a timeline needs the run's record");
-  Timeline timeline{job.graphs[0], job.hardware, *evaluation.record, evaluation.result.policy};
+  Timeline timeline{job.graphs[0], job.hardware, *evaluation.record, evaluation.result.policy, nullptr, filter};
   for (const Graph& graph : job.graphs) timeline.ranks.push_back(&graph);
   for (const Plan& plan : evaluation.plans) timeline.rank_plans.push_back(&plan);
   write_timeline(path, timeline);

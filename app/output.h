@@ -17,8 +17,10 @@ void write_output(const std::string& path, const std::string& text);
 void make_directory(const std::string& directory);
 
 // Chrome trace event JSON; gzipped when the name ends in .gz.
-void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation);
-void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation);
+void write_timeline(const std::string& path, const Job& job, const Evaluation& evaluation,
+                    const TimelineFilter& filter = {});
+void write_timeline(const std::string& path, const RankJob& job, const Evaluation& evaluation,
+                    const TimelineFilter& filter = {});
 
 // "on_demand:evict=oldest" -> "on_demand-evict-oldest": a policy in a file's name.
 std::string policy_file_stem(std::string policy);

@@ -33,12 +33,13 @@ Json parse_json(const std::string& text, const std::string& path) {
   }
 }
 
-std::optional<Json> read_series(const std::string& path) {
+// A file beside the results, if there is one.
+std::optional<Json> read_if_there(const std::string& path, const std::string& format) {
   if (!fs::exists(path)) return std::nullopt;
-  Json series = parse_json(read_file(path, "levels over time"), path);
-  if (!series.is_object() || series.value("format", "") != "hyperoffload-series" || series.value("version", 0) != 1)
-    throw InputError(path, "another format", "\"format\": \"hyperoffload-series\", \"version\": 1");
-  return series;
+  Json json = parse_json(read_file(path, format), path);
+  if (!json.is_object() || json.value("format", Json()) != format || json.value("version", Json()) != 1)
+    throw InputError(path, "another format", fmt::format("\"format\": \"{}\", \"version\": 1", format));
+  return json;
 }
 
 Json run_data(const fs::path& directory, const std::string& path) {
@@ -50,8 +51,11 @@ Json run_data(const fs::path& directory, const std::string& path) {
   for (const Result& result : results) runs.push_back(result_fields(result));
   Json& series = data["series"] = Json::object();
   for (const Result& result : results)
-    if (auto found = read_series((directory / (policy_file_stem(result.policy) + ".series.json")).string()))
+    if (auto found = read_if_there((directory / (policy_file_stem(result.policy) + ".series.json")).string(),
+                                   "hyperoffload-series"))
       series[result.policy] = std::move(*found);
+  if (auto found = read_if_there((directory / "frontier.json").string(), "hyperoffload-frontier"))
+    data["frontier"] = std::move(*found);
   return data;
 }
 

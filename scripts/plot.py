@@ -4,7 +4,7 @@
   scripts/plot.py memory out/quickstart/graph.series.json -o memory.svg     what fills HBM over time
   scripts/plot.py policies out/quickstart -o policies.png                   time by cause, policies side by side
   scripts/plot.py sweep out/sweep --x hbm --y iteration_s -o sweep.svg      a figure across a sweep, a line a policy
-  scripts/plot.py frontier out/sweep -o frontier.svg                        time against HBM, with its lower limit
+  scripts/plot.py frontier out/frontier.json -o frontier.svg                time against HBM, with its lower limit
 
 Only draws what the files say. Needs Debian's python3-matplotlib.
 """
@@ -170,11 +170,30 @@ def lines_of(options, x, y, limit):
     return figure
 
 
+def plan_frontier(options):
+    frontier = read_json(options.input, "what `hyperoffload plan --frontier` wrote")
+    if not isinstance(frontier, dict) or frontier.get("format") != "hyperoffload-frontier" or frontier.get("version") != 1:
+        raise WrongInput(f'{options.input}: another format, expected "format": "hyperoffload-frontier", "version": 1')
+    points = sorted(frontier["points"], key=lambda p: p["hbm_bytes"])
+    if not points:
+        raise WrongInput(f"{options.input}: no point, expected some")
+    unit, name = time_unit(max(p["iteration_s"] for p in points))
+    hbm = [p["hbm_bytes"] / GIB for p in points]
+    figure, axes = plt.subplots(figsize=(7, 4))
+    axes.plot(hbm, [p["iteration_s"] / unit for p in points], marker="o", markersize=4, label="planned")
+    axes.plot(hbm, [(p["ideal_s"] + max(0, p["bound"]["stall_s"])) / unit for p in points], linestyle="--", color="#566273", label="proven limit")
+    axes.set(xlabel="HBM (GiB)", ylabel=f"time per iteration ({name})", ylim=(0, None), title=frontier["trace"] + " on " + frontier["hardware"])
+    axes.legend(frameon=False)
+    return figure
+
+
 def plot_sweep(options):
     return lines_of(options, options.x, options.y, options.y == "iteration_s")
 
 
 def plot_frontier(options):
+    if options.input.endswith(".json"):
+        return plan_frontier(options)
     return lines_of(options, options.x, "iteration_s", True)
 
 
@@ -182,7 +201,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     kinds = parser.add_subparsers(dest="kind", required=True, metavar="FIGURE")
     for name, draw, text in (("memory", plot_memory, "POLICY.series.json"), ("policies", plot_policies, "results.json, or its folder"),
-                             ("sweep", plot_sweep, "results.csv, or its folder"), ("frontier", plot_frontier, "results.csv of a sweep over hbm, or its folder")):
+                             ("sweep", plot_sweep, "results.csv, or its folder"), ("frontier", plot_frontier, "results.csv of a sweep over hbm, or its folder, or the .json of plan --frontier")):
         kind = kinds.add_parser(name, description=f"Draws from {text}.")
         kind.add_argument("input", metavar="FILE", help=text)
         kind.add_argument("-o", "--output", required=True, help="figure to write: .png, .svg or .pdf")

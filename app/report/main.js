@@ -27,7 +27,7 @@ if (data.kind === "run") {
   document.title = `${r.trace} — hyperoffload`;
   main.append(el("h1", {}, r.trace), el("p", { class: "about" }, `on ${r.hardware}, ${format.bytes(r.hbm_capacity_bytes - r.hbm_reserved_bytes)} of HBM, ` +
     `${r.iterations} ${r.iterations > 1 ? "iterations" : "iteration"}`));
-  [answerSection, policiesSection, timelineSection, stallSection, linksSection, warmSection, npusSection].forEach((make) => put(make(data)));
+  [answerSection, policiesSection, timelineSection, stallSection, linksSection, frontierSection, warmSection, npusSection].forEach((make) => put(make(data)));
 } else {
   const sweep = sweepSection(data), r = sweep.rows[0];
   document.title = `Sweep of ${r.trace} — hyperoffload`;

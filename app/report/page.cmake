@@ -2,7 +2,7 @@
 # Without uPlot (npm ci in app/report, which scripts/setup.sh does) all else builds; `report` then says so.
 set(REPORT_DIR ${CMAKE_CURRENT_LIST_DIR})
 set(REPORT_PAGE_SOURCE ${CMAKE_BINARY_DIR}/report_page.cc)
-set(REPORT_PARTS page.html style.css format.js charts.js timeline.js sections.js sweep.js main.js)
+set(REPORT_PARTS page.html style.css format.js charts.js timeline.js sections.js frontier.js sweep.js main.js)
 list(TRANSFORM REPORT_PARTS PREPEND ${REPORT_DIR}/)
 set(UPLOT_DIR ${REPORT_DIR}/node_modules/uplot/dist)
 if(EXISTS ${UPLOT_DIR}/uPlot.iife.min.js AND EXISTS ${UPLOT_DIR}/uPlot.min.css)

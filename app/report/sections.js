@@ -24,16 +24,16 @@ const verdictOf = (r) => {
 };
 const throughputTile = (t) => {
   if (!t) return null;
-  if (t.tokens_per_s !== null) return tile("Throughput", t.tokens_per_s, (v) => `${format.number(v)} tokens/s`,
-    t.model_flops_utilisation !== null ? `${format.percent(t.model_flops_utilisation)} of the NPU's FLOPs` : null);
-  if (t.samples_per_s !== null) return tile("Throughput", t.samples_per_s, (v) => `${format.number(v)} samples/s`);
+  if (t.tokens_per_s !== null) return tile("Tokens/s", t.tokens_per_s, format.number,
+    t.model_flops_utilisation !== null ? `${format.percent(t.model_flops_utilisation)} of peak FLOPs` : null);
+  if (t.samples_per_s !== null) return tile("Samples/s", t.samples_per_s, format.number);
   return null;
 };
 const answerSection = (data) => {
   const r = data.runs.find((run) => run.policy === data.subject);
   const tiles = r.iteration_s === null ? [] : [
     tile("Iteration", r.iteration_s, format.time, `ideal ${format.time(r.ideal_s)}`),
-    tile("Stall", r.stall_s, format.time, r.bound ? `proven: at least ${format.time(Math.max(0, r.bound.stall_s))}` : null),
+    tile("Stall", r.stall_s, format.time, r.bound ? `bound ${format.time(Math.max(0, r.bound.stall_s))}` : null),
     tile("Peak HBM", r.hbm_peak_bytes, format.bytes, `of ${format.bytes(r.hbm_capacity_bytes - r.hbm_reserved_bytes)}`),
     tile("Pool", r.pool_peak_bytes, format.bytes, `of ${format.bytes(r.pool_capacity_bytes)}`),
     tile("Moved", r.pool_to_hbm_bytes, format.bytes, `in; ${format.bytes(r.hbm_to_pool_bytes)} out`),

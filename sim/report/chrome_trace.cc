@@ -55,7 +55,11 @@ class ArgsText {
 class TimelineWriter {
  public:
   TimelineWriter(std::ostream& out, const Timeline& timeline)
-      : timeline_(timeline), events_(out) {
+      : timeline_(timeline),
+        events_(out),
+        window_from_(picoseconds(timeline.filter.from)),
+        window_to_(picoseconds(timeline.filter.to)),
+        shortest_(picoseconds(timeline.filter.min_duration)) {
     read(timeline.graph);
   }
 
@@ -65,13 +69,15 @@ class TimelineWriter {
                             {"policy", timeline_.policy},
                             {"iterations", timeline_.record.iterations},
                             {"time_unit", "us"}}));
-    for (std::size_t i = 0; i < timeline_.record.npus.size(); ++i) write_npu(i);
+    for (std::size_t i = 0; i < timeline_.record.npus.size(); ++i)
+      if (timeline_.filter.npu < 0 || static_cast<std::size_t>(timeline_.filter.npu) == i) write_npu(i);
     events_.close();
     summary_.events = events_.count();
     if (summary_.events > kManyEvents)
       summary_.warning = fmt::format(
           "the timeline has {} events; viewers become slow, or show nothing, beyond about {}: "
-          "fewer iterations or a shorter trace make it smaller, a name in .json.gz its file",
+          "--timeline-from and -to, --timeline-npu and --timeline-min-duration choose fewer, a name in .json.gz "
+          "makes the file smaller",
           summary_.events, kManyEvents);
     return summary_;
   }
@@ -111,13 +117,28 @@ class TimelineWriter {
       if (transfer < 0) continue;
       HYPER_CHECK(static_cast<std::size_t>(transfer) < npu_->transfers.size(),
                   "an op record names no transfer");
+      const TransferRecord& t = npu_->transfers[static_cast<std::size_t>(transfer)];
+      if (!shown(npu_->ops[i].start, npu_->ops[i].end) || !shown(t.start, t.end)) continue;
       flow_of_op_[i] = ++flows_;
       waiters_.push_back({transfer, static_cast<std::int32_t>(i)});
     }
     std::sort(waiters_.begin(), waiters_.end());
   }
 
+  bool in_window(Picoseconds from, Picoseconds to) const {
+    return to >= window_from_ && from < window_to_ && (to > window_from_ || from == to);
+  }
+  bool long_enough(Picoseconds from, Picoseconds to) const { return to - from >= shortest_; }
+  bool shown(Seconds from, Seconds to) const {
+    return in_window(picoseconds(from), picoseconds(to)) && long_enough(picoseconds(from), picoseconds(to));
+  }
+
   void write_track(const std::string& name, std::vector<Slice> slices) {
+    const std::size_t all = slices.size();
+    std::erase_if(slices, [&](const Slice& s) {
+      return !in_window(s.from, s.to) || (s.kind != kIteration && !long_enough(s.from, s.to));
+    });
+    summary_.left_out += static_cast<std::int64_t>(all - slices.size());
     const auto lanes = lay_out(std::move(slices));
     for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
       const TrackId track{process_, ++threads_};
@@ -236,6 +257,30 @@ class TimelineWriter {
 
   std::string anchor(OpId op, const char* none) const { return op.is_none() ? none : op_names_[op.index()]; }
 
+  // Why it was made, as far as the plan or the ops that waited tell.
+  std::string reason_of(const TransferRecord& t, std::int32_t index) const {
+    const bool load = t.direction == Direction::kPoolToHbm;
+    const auto waiter = std::lower_bound(waiters_.begin(), waiters_.end(), std::pair(index, std::int32_t{0}));
+    if (load && waiter != waiters_.end() && waiter->first == index)
+      return graph_->op(npu_->ops[static_cast<std::size_t>(waiter->second)].op).name + " waits for it";
+    if (!plan_ || t.action < 0)
+      return load ? "an op will read it" : "its room in HBM is needed";
+    const Action& action = plan_->actions.at(static_cast<std::size_t>(t.action));
+    const std::string next = next_user(action);
+    if (next.empty()) return load ? "planned" : "its room in HBM can be used afterwards";
+    return load ? next + " uses it next" : "its room in HBM can be used until " + next;
+  }
+
+  // The op that accesses the action's tensor next, in this iteration or else in the next one.
+  std::string next_user(const Action& action) const {
+    if (!action.before_op.is_none()) return graph_->op(action.before_op).name;
+    const auto accesses = graph_->accesses(action.tensor);
+    for (const Access& access : accesses)
+      if (access.op.value > action.after_op.value) return graph_->op(access.op).name;
+    const bool again = graph_->tensor(action.tensor).persistent && timeline_.record.iterations > 1;
+    return again && !accesses.empty() ? graph_->op(accesses.front().op).name : "";
+  }
+
   void write_transfer(TrackId track, const Slice& slice, std::size_t i) {
     const TransferRecord& t = npu_->transfers[i];
     const Tensor& tensor = graph_->tensor(t.tensor);
@@ -243,6 +288,9 @@ class TimelineWriter {
     ArgsText args;
     args.add("tensor", tensor_names_[t.tensor.index()]).add("kind", json_quoted(to_string(tensor.kind)));
     args.add("bytes", t.bytes().value);
+    args.add("from_tier", t.direction == Direction::kPoolToHbm ? R"("pool")" : R"("HBM")");
+    args.add("to_tier", t.direction == Direction::kPoolToHbm ? R"("HBM")" : R"("pool")");
+    args.add("reason", json_quoted(reason_of(t, static_cast<std::int32_t>(i))));
     if (t.bytes() != tensor.bytes) args.add("range_bytes", fmt::format("[{},{}]", t.from.value, t.to.value));
     args.add("iteration", t.iteration);
     if (plan_ && t.action >= 0) {
@@ -269,7 +317,7 @@ class TimelineWriter {
         std::max(begin, npu_->iteration_end.empty() ? begin : picoseconds(npu_->iteration_end.back()));
     write_level("HBM (GiB)", &MemorySample::hbm, end);
     write_level("pool (GiB)", &MemorySample::pool, end);
-    for (Picoseconds time : {begin, end}) {
+    for (Picoseconds time : {std::max(begin, window_from_), std::min(end, window_to_)}) {
       events_.counter(process_, "HBM capacity (GiB)", "capacity", time, gib(timeline_.hardware.hbm_usable()));
       events_.counter(process_, "pool capacity (GiB)", "capacity", time,
                       gib(timeline_.hardware.pool_capacity));
@@ -278,12 +326,14 @@ class TimelineWriter {
 
   void write_level(const char* name, Bytes MemorySample::*level, Picoseconds end) {
     Bytes last(-1);
+    Level counter{*this, name};
     for (const MemorySample& sample : npu_->memory) {
       if (sample.*level == last) continue;
       last = sample.*level;
-      events_.counter(process_, name, "used", picoseconds(sample.time), gib(last));
+      counter.put(picoseconds(sample.time), gib(last));
     }
-    if (picoseconds(npu_->memory.back().time) < end) events_.counter(process_, name, "used", end, gib(last));
+    if (picoseconds(npu_->memory.back().time) < end) counter.put(end, gib(last));
+    counter.finish();
   }
 
   void write_link_use(Direction direction) {
@@ -303,21 +353,48 @@ class TimelineWriter {
     std::stable_sort(changes.begin(), changes.end(),
                      [](const Change& a, const Change& b) { return a.time < b.time; });
     const char* name = kDirections[static_cast<std::size_t>(direction)].counter;
-    if (!changes.empty() && changes.front().time > 0) events_.counter(process_, name, "used", 0, 0);
+    Level counter{*this, name};
+    if (!changes.empty() && changes.front().time > 0) counter.put(0, 0);
     double rate = 0;
     int under_way = 0;
     for (std::size_t i = 0; i < changes.size(); ++i) {
       under_way += changes[i].transfers;
       rate = under_way == 0 ? 0 : rate + changes[i].rate;
       if (i + 1 == changes.size() || changes[i + 1].time != changes[i].time)
-        events_.counter(process_, name, "used", changes[i].time, rate);
+        counter.put(changes[i].time, rate);
     }
+    counter.finish();
   }
+
+  // A counter within the window: what holds at its start, then each change.
+  struct Level {
+    TimelineWriter& writer;
+    const char* name;
+    bool earlier = false;  // a level from before the window, still to be written
+    double before = 0;
+
+    void put(Picoseconds time, double value) {
+      if (time < writer.window_from_) {
+        before = value;
+        earlier = true;
+        return;
+      }
+      if (time > writer.window_to_) return;
+      if (time > writer.window_from_) finish();
+      earlier = false;
+      writer.events_.counter(writer.process_, name, "used", time, value);
+    }
+    void finish() {
+      if (earlier) writer.events_.counter(writer.process_, name, "used", writer.window_from_, before);
+      earlier = false;
+    }
+  };
 
   const Timeline& timeline_;
   const Graph* graph_ = nullptr;  // of the NPU being written
   const Plan* plan_ = nullptr;
   TraceEvents events_;
+  const Picoseconds window_from_, window_to_, shortest_;
   TimelineSummary summary_;
   std::vector<std::string> op_names_, tensor_names_;  // quoted
 

@@ -25,12 +25,21 @@
 
 namespace hyperoffload {
 
+// What is left out of a timeline, for runs too long to be looked at whole. A slice that reaches into the
+// window is shown whole; levels start with what holds at `from`. Iterations count as long enough.
+struct TimelineFilter {
+  Seconds from{0}, to = Seconds::max();
+  int npu = -1;             // only this one; -1: all
+  Seconds min_duration{0};  // of ops, waits and transfers
+};
+
 struct Timeline {
   const Graph& graph;
   const Hardware& hardware;
   const RunRecord& record;
   std::string policy;
   const Plan* plan = nullptr;  // for the anchors of transfers that a plan's action asked for
+  TimelineFilter filter{};
   // Where NPUs have traces of their own: one each, `graph` is the first; and their plans, if planned.
   std::vector<const Graph*> ranks{};
   std::vector<const Plan*> rank_plans{};
@@ -39,6 +48,7 @@ struct Timeline {
 struct TimelineSummary {
   std::int64_t events = 0;
   std::int64_t zero_length = 0;  // slices that take no time: hardly visible in a viewer
+  std::int64_t left_out = 0;     // slices, by the filter
   std::string warning;           // one sentence when there are more events than viewers take well
 };
 

@@ -21,8 +21,8 @@ struct OpRecord {
   Seconds alone;     // its duration with nothing else using HBM (end - start >= alone)
   TensorId waited_for;      // the tensor that was last to become resident; none if no wait
   int waited_transfer = -1; // index into NpuRecord::transfers of the transfer it waited for, or -1
-  Bytes room_short;         // when it had to wait for room: the bytes short at first
-  Seconds decided;          // a host that decides while time runs let it go; 0: at once
+  Bytes room_short{};       // when it had to wait for room: the bytes short at first
+  Seconds decided{};        // a host that decides while time runs let it go; 0: at once
 };
 
 struct TransferRecord {
@@ -35,7 +35,7 @@ struct TransferRecord {
   Seconds flow_start;     // start + latency: the bandwidth part begins
   Seconds end;            // also where it lies behind the last op's end: the end it would have
   int action = -1;        // index into Plan::actions, or -1
-  Bytes room_short;       // when it had to wait for room: the bytes short at first
+  Bytes room_short{};       // when it had to wait for room: the bytes short at first
   Bytes bytes() const { return to - from; }
 };
 

@@ -129,6 +129,25 @@ test("charts read out by keyboard, have names, and stand beside tables", async (
   await p.close();
 });
 
+test("the frontier of HBM and time stands beside its bound", async () => {
+  const curve = folder.file("curve");
+  mkdirSync(curve);
+  const point = (hbm_bytes, iteration_s, least) => ({ hbm_bytes, hbm_peak_bytes: hbm_bytes, iteration_s, ideal_s: 0.5, stall_s: iteration_s - 0.5,
+    pool_to_hbm_bytes: 7, hbm_to_pool_bytes: 9, bound: { stall_s: least, method: "window" } });
+  const points = [point(2 ** 31, 0.75, 0.125), point(2 ** 30, 1.5, 0.25), point(2 ** 32, 0.5, 0)];
+  writeFileSync(`${curve}/frontier.json`, JSON.stringify({ format: "hyperoffload-frontier", version: 1, trace: "t", hardware: "h", iterations: 1, points }));
+  writeFileSync(`${curve}/results.json`, JSON.stringify({ runs: results }));
+  run("report", curve);
+  const { page: p, faults } = await openPage(browser, `${curve}/report.html`);
+  const rows = await p.$$eval("#frontier tbody tr", (all) => all.map((r) => [...r.querySelectorAll("td")].map((c) => Number(c.dataset.value))));
+  assert.deepEqual(rows, [[1.5, 3, 1, 0.25, 2 ** 30, 7, 9], [0.75, 1.5, 0.25, 0.125, 2 ** 31, 7, 9], [0.5, 1, 0, 0, 2 ** 32, 7, 9]]);
+  await p.focus("#frontier .chart");
+  await p.keyboard.press("ArrowRight");
+  assert.equal(await p.textContent("#frontier .read"), "1.000 GiB: 1.500 s, limit 750.0 ms");
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
 test("names from a file stay text", async () => {
   const evil = folder.file("evil");
   mkdirSync(evil);
