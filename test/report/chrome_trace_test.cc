@@ -39,6 +39,15 @@ std::string text_of(const Graph& graph, const RunRecord& record, const Plan* pla
   return out.str();
 }
 
+std::string filtered(const Graph& graph, const RunRecord& record, const TimelineFilter& filter,
+                     TimelineSummary* summary = nullptr) {
+  std::ostringstream out;
+  const Hardware hw = toy_hardware();
+  const TimelineSummary s = write_chrome_trace(out, {graph, hw, record, "graph", nullptr, filter});
+  if (summary) *summary = s;
+  return out.str();
+}
+
 std::vector<json> events_of(const std::string& text, const std::string& phase,
                             const std::string& category = "") {
   std::vector<json> events;
@@ -139,6 +148,10 @@ TEST_CASE("Slices carry times in us, their bytes, kind, iteration and the reason
   CHECK(transfers[0]["name"] == "prefetch w1");
   CHECK(transfers[0]["args"]["bytes"] == 1000);
   CHECK(transfers[0]["args"]["kind"] == "weight");
+  CHECK(transfers[0]["args"]["from_tier"] == "pool");
+  CHECK(transfers[0]["args"]["to_tier"] == "HBM");
+  CHECK(transfers[0]["args"]["reason"] == "op1 waits for it");
+  CHECK(transfers[1]["args"]["reason"] == "its room in HBM is needed");  // no plan asked for it
   CHECK(transfers[0]["args"]["after_op"] == "op0");
   CHECK(transfers[0]["args"]["before_op"] == "op1");
   CHECK(transfers[0]["args"]["wait_for_room_us"] == 6 - 4);
@@ -266,6 +279,74 @@ TEST_CASE("The same run gives the same bytes, and a long one a warning") {
   const TimelineSummary summary = write_chrome_trace(out, {graph, hw, record, "graph"});
   CHECK(summary.events > 1'000'000);
   CHECK_FALSE(summary.warning.empty());
+}
+
+TEST_CASE("A planned transfer says what uses its tensor next") {
+  const Graph graph = toy_graph({0, 0});
+  Plan plan;
+  plan.actions.push_back(
+      {ActionKind::kStore, TensorId(0), OpId(0), OpId::none(), Bytes(0), Bytes(1000), IterationScope::kEvery});
+  plan.actions.push_back(
+      {ActionKind::kPrefetch, TensorId(1), OpId::none(), OpId::none(), Bytes(0), Bytes(1000), IterationScope::kEvery});
+  RunRecord record =
+      one_pass({op_record(0, 0, 0, 0, 10), op_record(1, 10, 10, 10, 20)}, {transfer(kIn, 1, 0, 0, 1, 9), transfer(kOut, 0, 10, 10, 12, 32)});
+  record.npus[0].transfers[0].action = 1;
+  record.npus[0].transfers[1].action = 0;
+  const auto once = events_of(text_of(graph, record, &plan), "X", "transfer");
+  CHECK(once[0]["args"]["reason"] == "op1 uses it next");
+  CHECK(once[1]["args"]["reason"] == "its room in HBM can be used afterwards");
+  record.iterations = 2;  // then w0 is read again, by op0 of the next one
+  const auto again = events_of(text_of(graph, record, &plan), "X", "transfer");
+  CHECK(again[1]["args"]["reason"] == "its room in HBM can be used until op0");
+}
+
+TEST_CASE("A window of time keeps what reaches into it, and the levels it starts with") {
+  const Graph graph = toy_graph({0, 0});
+  TimelineFilter filter;
+  filter.from = us(10);
+  filter.to = us(17);
+  TimelineSummary summary;
+  const std::string text = filtered(graph, waiting_run(), filter, &summary);
+  check_invariants(text);
+  CHECK(events_of(text, "X", "op").empty());  // op0 ends at 10, op1 starts at 19
+  REQUIRE(events_of(text, "X", "wait").size() == 2);  // for bytes, from 10 to 17, on each NPU
+  CHECK(events_of(text, "X", "transfer").size() == 2 * 2);
+  CHECK(events_of(text, "s").empty());  // the op at its end isn't shown
+  CHECK(summary.left_out == 2 * 3);     // two ops and the wait for room
+  std::vector<std::pair<double, double>> hbm;
+  for (const json& e : events_of(text, "C"))
+    if (e["pid"] == 1 && e["name"] == "HBM (GiB)") hbm.push_back({e["ts"], e["args"]["used"].get<double>() * (1 << 30)});
+  CHECK(hbm == std::vector<std::pair<double, double>>{{10, 2000}});  // since 6
+}
+
+TEST_CASE("One NPU, or only what takes long, can be chosen") {
+  const Graph graph = toy_graph({0, 0});
+  TimelineFilter second;
+  second.npu = 1;
+  const std::string text = filtered(graph, waiting_run(), second);
+  check_invariants(text);
+  for (const char* phase : {"M", "X", "C", "s", "f"})
+    for (const json& e : events_of(text, phase)) CHECK(e["pid"] == 2);
+  CHECK(events_of(text, "X", "op").size() == 2);
+
+  TimelineFilter lengthy;
+  lengthy.min_duration = us(11);
+  TimelineSummary summary;
+  const std::string rest = filtered(graph, waiting_run(), lengthy, &summary);
+  check_invariants(rest);
+  CHECK(events_of(rest, "X", "transfer").size() == 2 * 2);  // 11 and 22 us
+  CHECK(events_of(rest, "X", "op").empty());                // 10 us each
+  CHECK(events_of(rest, "X", "iteration").size() == 2);
+  CHECK(summary.left_out == 2 * (2 + 2));
+}
+
+TEST_CASE("What a strict parser refuses is never written: times and levels are finite, names UTF-8") {
+  const Graph graph = toy_graph({0, 0});
+  const std::string text = text_of(graph, waiting_run());
+  CHECK(text.find("NaN") == std::string::npos);
+  CHECK(text.find("Infinity") == std::string::npos);
+  CHECK(text.find("inf") == std::string::npos);
+  CHECK(nlohmann::json::accept(text));
 }
 
 }  // namespace hyperoffload
