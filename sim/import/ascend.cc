@@ -24,7 +24,7 @@ class EventReader {
  public:
   EventReader(TextStream& stream, TraceMaker& maker) : stream_(stream), maker_(maker) {}
 
-  void read(Timeline& timeline) {
+  void read(StreamTimeline& timeline) {
     JsonRecordReader reader;
     reader.arrays = {"", "traceEvents"};
     reader.fields = {{{"ph"}}, {{"name"}}, {{"pid"}},          {{"tid"}},
@@ -71,7 +71,7 @@ class EventReader {
     return name == thread_names_.end() ? std::string() : name->second;
   }
 
-  void choose(Timeline& timeline) {
+  void choose(StreamTimeline& timeline) {
     if (events_seen_ == 0) throw InputError(stream_.source(), "no events", kExpected);
     const auto any_of = [&](const char* process) {
       return std::any_of(process_names_.begin(), process_names_.end(),
@@ -126,7 +126,7 @@ class EventReader {
 // MindSpore's table; an op's name may have commas, the last three columns don't.
 class TableReader {
  public:
-  TableReader(TextStream& stream, TraceMaker& maker, Timeline& timeline)
+  TableReader(TextStream& stream, TraceMaker& maker, StreamTimeline& timeline)
       : stream_(stream), maker_(maker), timeline_(timeline) {}
 
   void read() {
@@ -172,7 +172,7 @@ class TableReader {
 
   TextStream& stream_;
   TraceMaker& maker_;
-  Timeline& timeline_;
+  StreamTimeline& timeline_;
   int line_ = 0;
 };
 
@@ -180,7 +180,7 @@ class TableReader {
 
 ImportResult import_ascend(const std::vector<std::string>& files, const ImportOptions& options) {
   TraceMaker maker("ascend", files);
-  Timeline timeline;
+  StreamTimeline timeline;
   TextStream stream(files[0], kExpected);
   const std::string_view begin = stream.next_piece();
   if (begin.empty()) throw InputError(stream.source(), "an empty file", kExpected);

@@ -14,7 +14,7 @@ namespace hyperoffload {
 
 ImportResult import_kineto(const std::vector<std::string>& files, const ImportOptions& options) {
   TraceMaker maker("kineto", files);
-  Timeline timeline;
+  StreamTimeline timeline;
   KinetoWanted wanted;
   const bool linked = files.size() > 1;
   const bool fabric =

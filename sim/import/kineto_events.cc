@@ -87,7 +87,7 @@ std::string lower(std::string text) {
 class KinetoReader {
  public:
   KinetoReader(const std::string& file, const KinetoWanted& wanted, const ImportOptions& options,
-               Timeline& timeline, TraceMaker& maker)
+               StreamTimeline& timeline, TraceMaker& maker)
       : stream_(file, "a PyTorch profiler trace (Kineto)"),
         wanted_(wanted),
         options_(options),
@@ -260,7 +260,7 @@ class KinetoReader {
   TextStream stream_;
   KinetoWanted wanted_;
   const ImportOptions& options_;
-  Timeline& timeline_;
+  StreamTimeline& timeline_;
   TraceMaker& maker_;
   KinetoEvents events_;
   std::set<std::string> device_categories_;
@@ -277,7 +277,7 @@ class KinetoReader {
 }  // namespace
 
 KinetoEvents read_kineto_events(const std::string& file, const KinetoWanted& wanted,
-                                const ImportOptions& options, Timeline& timeline, TraceMaker& maker) {
+                                const ImportOptions& options, StreamTimeline& timeline, TraceMaker& maker) {
   return KinetoReader(file, wanted, options, timeline, maker).read();
 }
 

@@ -61,7 +61,7 @@ struct KinetoWanted {
 
 // Device events go to the timeline, and their streams become engines of the maker.
 KinetoEvents read_kineto_events(const std::string& file, const KinetoWanted& wanted,
-                                const ImportOptions& options, Timeline& timeline, TraceMaker& maker);
+                                const ImportOptions& options, StreamTimeline& timeline, TraceMaker& maker);
 
 // "768 kernel, 161 gpu_memcpy"; the largest first.
 std::string counts_by_category(const std::map<std::string, std::size_t>& categories);

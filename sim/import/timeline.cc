@@ -56,12 +56,12 @@ bool chosen(const std::optional<std::string>& value, const std::string& name, co
 
 }  // namespace
 
-void Timeline::add(const std::string& name, EngineId engine, Picoseconds start, Picoseconds duration) {
+void StreamTimeline::add(const std::string& name, EngineId engine, Picoseconds start, Picoseconds duration) {
   events_.push_back(
       {names_.number(name), static_cast<std::uint32_t>(events_.size()), engine, start, duration});
 }
 
-void Timeline::sort() {
+void StreamTimeline::sort() {
   std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
     if (a.untimed() != b.untimed()) return b.untimed();
     return a.start < b.start;
@@ -69,7 +69,7 @@ void Timeline::sort() {
 }
 
 // With `clip`, ends each event where the next of its stream starts.
-std::vector<Timeline::Stream> Timeline::look_at_streams(bool clip) {
+std::vector<StreamTimeline::Stream> StreamTimeline::look_at_streams(bool clip) {
   std::vector<Stream> streams;
   std::vector<Event*> last;
   for (Event& event : events_) {
@@ -94,7 +94,7 @@ std::vector<Timeline::Stream> Timeline::look_at_streams(bool clip) {
   return streams;
 }
 
-void Timeline::remark(TraceMaker& maker, const std::vector<Stream>& streams,
+void StreamTimeline::remark(TraceMaker& maker, const std::vector<Stream>& streams,
                       const ImportOptions& options) const {
   std::size_t zero = 0, instant = 0;
   for (const Event& event : events_) {
@@ -137,7 +137,7 @@ void Timeline::remark(TraceMaker& maker, const std::vector<Stream>& streams,
                     used));
 }
 
-std::vector<OpId> Timeline::emit(TraceMaker& maker, const ImportOptions& options) {
+std::vector<OpId> StreamTimeline::emit(TraceMaker& maker, const ImportOptions& options) {
   const bool clip = chosen(options.overlaps, "overlaps", "clip"), gaps = chosen(options.gaps, "gaps", "keep"),
              observed = chosen(options.dependencies, "dependencies", "observed");
   for (const Event& event : events_)

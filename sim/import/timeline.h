@@ -19,7 +19,7 @@
 
 namespace hyperoffload {
 
-class Timeline {
+class StreamTimeline {
  public:
   // Events are numbered in the order they are added.
   void add(const std::string& name, EngineId engine, Picoseconds start, Picoseconds duration);

@@ -38,8 +38,8 @@ struct NpuSlots {
   CopySlot copies[2];
 };
 
-LinkUse link_use(const Hardware& hardware, const std::vector<RankWork>& works, bool shortcuts) {
-  LinkUse use;
+PlatformUse link_use(const Hardware& hardware, const std::vector<RankWork>& works, bool shortcuts) {
+  PlatformUse use;
   use.leave_out = shortcuts;
   use.hbm = !shortcuts;
   for (std::size_t w = 0; w < works.size(); ++w) {

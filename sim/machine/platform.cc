@@ -28,7 +28,7 @@ constexpr double kAnyDemand = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-Platform::Platform(const Hardware& hardware, const std::vector<Bin>& bins, const LinkUse& use)
+Platform::Platform(const Hardware& hardware, const std::vector<Bin>& bins, const PlatformUse& use)
     : hardware_(hardware), pool_(bins), use_(use), root_(compat::root_star()) {
   nowhere_ = make_end("nowhere", {}, {});
   build_nodes();

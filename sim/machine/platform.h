@@ -26,7 +26,7 @@
 namespace hyperoffload {
 
 // What the run may ask of the links.
-struct LinkUse {
+struct PlatformUse {
   bool hbm = true;                                                    // HBM may bind
   bool peers_near = false, peers_far = false, peers_package = false;  // collectives there
   bool peers_without_hbm = false;
@@ -42,7 +42,7 @@ struct End {
 
 class Platform {
  public:
-  Platform(const Hardware& hardware, const std::vector<Bin>& bins, const LinkUse& use);
+  Platform(const Hardware& hardware, const std::vector<Bin>& bins, const PlatformUse& use);
 
   const End& kernel(int npu) const { return kernel_[static_cast<std::size_t>(npu)]; }
   const End& nowhere() const { return nowhere_; }
@@ -71,7 +71,7 @@ class Platform {
 
   const Hardware& hardware_;
   const std::vector<Bin>& pool_;
-  const LinkUse use_;
+  const PlatformUse use_;
   simgrid::s4u::NetZone* root_ = nullptr;
   std::vector<NodeLinks> nodes_;
   std::vector<End> kernel_;

@@ -1,6 +1,8 @@
 // Which room may look into which: the includes of every source file.
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -73,4 +75,23 @@ TEST_CASE("no test has a name that its runner would not find") {
       CHECK(name.rfind("-", 0) != 0);
     }
   }
+}
+
+TEST_CASE("no two headers define a type of one name") {
+  // The linker keeps one of two inline functions of the same name and says nothing.
+  const std::regex definition("^(?:struct|class|enum class) ([A-Z][A-Za-z0-9]*)[^;]*\\{.*");
+  std::map<std::string, std::string> places;
+  for (const char* room : {"sim", "planner", "app"})
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(hyperoffload::source_dir()) / room)) {
+      if (entry.path().extension() != ".h") continue;
+      std::ifstream in(entry.path());
+      std::smatch match;
+      for (std::string line; std::getline(in, line);) {
+        if (!std::regex_match(line, match, definition)) continue;
+        const auto [first, is_new] = places.emplace(match[1], entry.path().string());
+        INFO(match[1] << " in " << entry.path().string() << " and " << first->second);
+        CHECK(is_new);
+      }
+    }
+  CHECK(places.size() > 100);
 }
