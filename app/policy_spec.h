@@ -20,7 +20,7 @@ struct PolicyOption {
   Kind kind = Kind::kWord;
   std::string fallback;            // the default, as a user would write it
   std::string help;
-  std::vector<std::string> words;  // all of them for kWord; for the others such as "auto"
+  std::vector<std::string> words = {};  // all of them for kWord; for the others such as "auto"
   std::int64_t min = 0;            // of kInteger and kNumber
   std::int64_t max = 1'000'000'000;
 };

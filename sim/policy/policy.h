@@ -16,7 +16,7 @@ struct Move {  // of the bytes [from, to) of a tensor
   Bytes from, to;
   int iteration = 0;  // for the record
   int action = -1;    // index into a plan's actions, for the record
-  Seconds handling;   // before the link's latency: what a fault takes until its copy is under way
+  Seconds handling{};  // before the link's latency: what a fault takes until its copy is under way
 };
 
 class Policy {

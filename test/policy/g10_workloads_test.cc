@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "app/evaluate.h"
+#include "test/support/paths.h"
 #include "test/import/data.h"
 
 using namespace hyperoffload;
@@ -29,12 +30,12 @@ std::optional<Workload> workload(const std::string& net, int batch) {
 }
 
 Evaluation run(const Workload& w, const std::string& policy, Bytes pool = Bytes(128'000'000'000)) {
-  Hardware g10 = load_hardware(SOURCE_DIR "/configs/hardware/g10.yaml");
+  Hardware g10 = load_hardware(source_dir() + "/configs/hardware/g10.yaml");
   g10.pool_capacity = pool;
   return evaluate(Job{w.graph, g10, 2}, parse_policy(policy, "--policy"));
 }
 
-Bytes moved(const Result& r) { return r.pool_to_hbm.bytes + r.hbm_to_pool.bytes; }
+Bytes moved(const Result& r) { return r.figures().pool_to_hbm.bytes + r.figures().hbm_to_pool.bytes; }
 
 }  // namespace
 
@@ -42,7 +43,7 @@ TEST_CASE("the ideal time of G10's nets is the sum of their kernels' times") {
   for (const auto& [net, batch] : {std::pair("BERT_Base", 128), std::pair("ResNet152", 256)}) {
     const auto w = workload(net, batch);
     if (!w) return;
-    CHECK(run(*w, "resident").result.ideal.value ==
+    CHECK(run(*w, "resident").result.figures().ideal.value ==
           Approx(static_cast<double>(w->milliseconds / 1000)).epsilon(1e-9));
     if (batch == 128) CHECK(static_cast<double>(w->milliseconds) == Approx(5906.0).epsilon(1e-5));
   }
@@ -55,25 +56,25 @@ TEST_CASE("BERT-128 fits G10's machine: every static policy takes the ideal time
     INFO(policy);
     const Result r = run(*w, policy).result;
     REQUIRE(r.fits);
-    CHECK(r.slowdown == Approx(1).epsilon(1e-9));
+    CHECK(r.figures().slowdown == Approx(1).epsilon(1e-9));
     CHECK(moved(r) == Bytes(0));
-    CHECK(r.hbm_peak.value == Approx(25.86e9).epsilon(1e-3));
+    CHECK(r.figures().hbm_peak.value == Approx(25.86e9).epsilon(1e-3));
   }
 }
 
 TEST_CASE("ResNet152-256 exceeds the HBM by 19 GB, and the planner hides it all") {
   const auto w = workload("ResNet152", 256);
   if (!w) return;
-  CHECK(run(*w, "resident").result.hbm_peak.value == Approx(58.92e9).epsilon(1e-4));
+  CHECK(run(*w, "resident").result.figures().hbm_peak.value == Approx(58.92e9).epsilon(1e-4));
   const Result graph = run(*w, "graph").result;
   REQUIRE(graph.fits);
-  CHECK(graph.slowdown <= 1.0001);
+  CHECK(graph.figures().slowdown <= 1.0001);
   CHECK(graph.hbm_peak <= Bytes(40'000'000'000));
   // G10 1.00007 and FlashNeuron 1.000 by their own figures.
   for (const char* policy : {"g10", "flash_neuron"}) {
     const Result r = run(*w, policy).result;
     REQUIRE(r.fits);
-    CHECK(r.slowdown <= 1.0001);
+    CHECK(r.figures().slowdown <= 1.0001);
   }
 }
 
@@ -90,6 +91,6 @@ TEST_CASE("unified memory that never frees moves every tensor of BERT-128 once e
   CHECK(whole == Approx(1.859).epsilon(1e-3));
   const Result r = run(*w, "page_fault:fault_latency=0us,frees=no,overlap=yes").result;
   REQUIRE(r.fits);
-  CHECK(r.slowdown >= whole);
-  CHECK(r.slowdown <= whole * 1.02);
+  CHECK(r.figures().slowdown >= whole);
+  CHECK(r.figures().slowdown <= whole * 1.02);
 }
