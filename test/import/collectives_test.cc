@@ -55,7 +55,7 @@ TEST_CASE("an NCCL kernel becomes a collective with the larger side of one rank 
   CHECK(has_remark(result, "1 collective with kind, bytes and group; they keep their measured time"));
 }
 
-TEST_CASE("--collectives fabric leaves a collective's time to the machine") {
+TEST_CASE("import --collectives fabric leaves a collective's time to the machine") {
   ImportOptions options;
   options.collectives = "fabric";
   const auto result =
