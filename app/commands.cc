@@ -72,10 +72,6 @@ bool any(const TimelineOptions& options) {
   return !options.from.empty() || !options.to.empty() || !options.min_duration.empty() || options.npu >= 0;
 }
 
-void check_bound_method(const std::string& method) {
-  if (method != "window") throw InputError("--bound", fmt::format("\"{}\"", method), "window");
-}
-
 }  // namespace
 
 int trace_generate_command(const std::string& workload, const std::string& output) {
@@ -101,11 +97,11 @@ int frontier_command(const PlanOptions& options, const Inputs& inputs, const Pla
 }
 
 int plan_command(const PlanOptions& options) {
-  check_bound_method(options.bound);
   const double slowdown =
       options.max_slowdown.empty() ? 0 : parse_percent(options.max_slowdown, "--max-slowdown");
-  Inputs inputs = load_inputs(options);
   PlannerOptions planner;
+  planner.bound = parse_bound_method(options.bound, "--bound");
+  Inputs inputs = load_inputs(options);
   planner.iterations = options.iterations;
   planner.explain = options.explain;
   planner.effort = options.effort;
@@ -147,7 +143,7 @@ int check_command(const CheckOptions& options) {
 }
 
 int simulate_command(const SimulateOptions& options) {
-  check_bound_method(options.bound);
+  const BoundMethod bound = parse_bound_method(options.bound, "--bound");
   if (options.plan.empty() == options.policy.empty())
     throw InputError("simulate",
                      options.plan.empty() ? "neither --plan nor --policy" : "both --plan and --policy",
@@ -160,7 +156,8 @@ int simulate_command(const SimulateOptions& options) {
   if (options.timeline.empty() && any(options.show))
     throw InputError("simulate", "a choice of what the timeline shows, but no timeline", "--timeline FILE");
   const TimelineFilter filter = filter_of(options.show, options.fold ? 1 : inputs.hardware.npu_count);
-  const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty(), options.fold};
+  const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty(), options.fold,
+                false, bound};
   const Evaluation evaluation = options.plan.empty() ? evaluate(job, parse_policy(options.policy, "--policy"))
                                                      : evaluate(job, load_plan(options.plan, inputs.graph));
   const Result& result = evaluation.result;

@@ -38,12 +38,20 @@ RunRecord ideal_iteration(const Job& job) {
   return ideal_run({job.graph, one, 1, false, job.fold}, 1, false);
 }
 
+// Of the slowest NPU, as results have it.
+Seconds iteration_time(const RunRecord& record) {
+  Seconds slowest;
+  for (const NpuRecord& npu : record.npus)
+    slowest = std::max(slowest, npu.iteration_end.back() - npu.iteration_start.back());
+  return slowest;
+}
+
 Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
   const RunRecord ideal = ideal_iteration(job);
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
   outcome.record = &record;
   outcome.ideal = &ideal;
-  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, iteration_time(ideal));
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
@@ -55,7 +63,7 @@ Evaluation cannot_run(const Job& job, const std::string& policy, const std::stri
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
   outcome.fits = false;
   outcome.reason = reason;
-  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound);
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   return evaluation;
@@ -94,7 +102,7 @@ Evaluation sum_up_changed(const Job& job, const std::string& policy, Graph chang
   outcome.ideal = &ideal;
   outcome.ideal_time = trace_ideal.npus[0].iteration_end.back() - trace_ideal.npus[0].iteration_start.back();
   outcome.changed = &changed;
-  outcome.bound = cheap_bound(job.graph, job.hardware, job.iterations);
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound);
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
@@ -108,7 +116,7 @@ Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
   Hardware hardware = job.hardware;
   if (made.one_copy_stream) hardware.transfer_engines = 1;
   const Graph& graph = made.graph ? *made.graph : job.graph;
-  const Job mine{graph, hardware, job.iterations, job.keep_record, job.fold, job.series};
+  const Job mine{graph, hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
   RunRecord record = replay_job(mine, [&] { return std::make_unique<PlannedPolicy>(graph, made.plan); });
   if (made.graph) return sum_up_changed(job, policy.text(), std::move(*made.graph), std::move(record));
   Evaluation evaluation = sum_up(job, policy.text(), std::move(record));
@@ -121,11 +129,18 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   options.iterations = job.iterations;
   PlanOutcome planned = make_plan(job.graph, job.hardware, options);
   Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
+  planned.plan.bound = evaluation.result.bound;
   evaluation.plan = std::move(planned.plan);
   return evaluation;
 }
 
 }  // namespace
+
+BoundMethod parse_bound_method(const std::string& name, const std::string& where) {
+  if (name == "window") return BoundMethod::kWindow;
+  if (name == "lp") return BoundMethod::kLp;
+  throw InputError(where, fmt::format("\"{}\"", name), "window or lp");
+}
 
 void judge_resident(const Hardware& hardware, Bytes pool_exceeded, Result& result) {
   const auto too_small = [](const char* tier, Bytes peak, Bytes capacity) {
@@ -163,7 +178,8 @@ Evaluation evaluate(const Job& job, const Plan& plan) {
     throw InfeasibleError("the plan breaks the rules:\n" + broken);
   if (!plan.order.empty()) {
     const Reordered moved = reorder(job.graph, plan);
-    return evaluate_planned({moved.graph, job.hardware, job.iterations, job.keep_record}, "plan", moved.plan);
+    const Job mine{moved.graph, job.hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
+    return evaluate_planned(mine, "plan", moved.plan);
   }
   Evaluation evaluation = evaluate_planned(job, "plan", plan);
   evaluation.plan = plan;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/policy_spec.h"
+#include "planner/planner.h"
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/plan.h"
@@ -23,7 +24,11 @@ struct Job {
   bool keep_record = false;  // for a timeline: all iterations
   bool fold = false;         // one NPU stands for all; InfeasibleError where that is not exact
   bool series = false;       // keep levels over time, of the slowest NPU
+  BoundMethod bound = BoundMethod::kWindow;
 };
+
+// "window" or "lp"; InputError otherwise.
+BoundMethod parse_bound_method(const std::string& name, const std::string& where);
 
 struct Evaluation {
   Result result;

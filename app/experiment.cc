@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/evaluate.h"
 #include "app/evaluate_ranks.h"
 #include "sim/model/error.h"
 #include "sim/model/yaml_reader.h"
@@ -23,7 +24,7 @@ std::vector<PolicySpec> read_policies(const YamlNode& node) {
 }
 
 const std::vector<std::string> kKeys = {"name",       "description", "hardware", "workload", "hbm",
-                                        "iterations", "policies",    "output",   "sweep"};
+                                        "iterations", "policies",    "output",   "sweep", "bound"};
 
 // A file's content in the place of its name, where `path` leads into it.
 YamlNode with_content(const YamlNode& experiment, const std::string& path) {
@@ -88,6 +89,8 @@ Experiment read_experiment(const YamlNode& root) {
     const YamlMap keys(*output, {"timeline"});
     if (const auto timeline = keys.find("timeline")) experiment.timeline = timeline->boolean();
   }
+  if (const auto bound = map.find("bound"))
+    experiment.bound = parse_bound_method(bound->string(), bound->where());
   return experiment;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/policy_spec.h"
+#include "planner/planner.h"
 #include "sim/model/graph.h"
 #include "sim/model/hardware.h"
 #include "sim/model/yaml_reader.h"
@@ -21,6 +22,7 @@ struct Experiment {
   std::vector<PolicySpec> policies;
   bool timeline = false;
   TimelineFilter timeline_filter;  // of `run`'s options
+  BoundMethod bound = BoundMethod::kWindow;
 };
 
 inline constexpr int kMaxIterations = 100'000'000;

@@ -236,7 +236,7 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_flag("--map", options.map, "draws who is in HBM when, by kind and by tensor");
   plan->add_option("--width", options.width, "characters a line of --map (default 80)")
       ->check(whole_number(kLeastMapWidth, 1000));
-  plan->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  plan->add_option("--bound", options.bound, "lower limits: window (cheap) or lp (tight)");
   plan->add_option("--effort", options.effort, "0: one pass, 1: a search (default), 2: a thorough one")
       ->check(whole_number(0, 2));
   auto* slowdown = plan->add_option("--max-slowdown", options.max_slowdown,
@@ -279,7 +279,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options, Command& chosen) {
   simulate->add_option("--timeline", options.timeline,
                        "Chrome trace to write, for Perfetto; gzipped if it ends in .gz");
   add_timeline_options(*simulate, options.show);
-  simulate->add_option("--bound", options.bound, "lower limits: window (cheap)");
+  simulate->add_option("--bound", options.bound, "lower limits: window (cheap) or lp (tight)");
   simulate->add_flag("--fold", options.fold,
                      "one NPU stands for all that take part; refused where that would not be exact");
   simulate->footer(

@@ -60,7 +60,8 @@ std::string run_policy(const Experiment& experiment, const PolicySpec& policy, c
     const RankJob job{experiment.graphs, experiment.hardware, experiment.iterations, keep_record, writes};
     return run(job, evaluate_ranks(job, policy));
   }
-  const Job job{experiment.graphs[0], experiment.hardware, experiment.iterations, keep_record, false, writes};
+  const Job job{experiment.graphs[0], experiment.hardware, experiment.iterations, keep_record, false, writes,
+                experiment.bound};
   return run(job, evaluate(job, policy));
 }
 

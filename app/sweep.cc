@@ -148,7 +148,8 @@ std::string Sweep::run_and_write(const Task& task) const {
     const RankJob job{graphs, experiment.hardware, experiment.iterations, experiment.timeline};
     return write(job, evaluate_ranks(job, *task.policy));
   }
-  const Job job{graphs[0], experiment.hardware, experiment.iterations, experiment.timeline};
+  const Job job{graphs[0], experiment.hardware, experiment.iterations, experiment.timeline, false, false,
+                experiment.bound};
   return write(job, evaluate(job, *task.policy));
 }
 

@@ -3,7 +3,7 @@
 //   load_graph, load_hardware, load_plan      files -> Graph, Hardware, Plan (InputError with the place)
 //   GraphSpec -> build_graph                  a trace made in memory
 //   make_plan(graph, hardware, options)       the planner (InfeasibleError: what is short, and where)
-//   cheap_bound(graph, hardware, iterations)  what no plan can do better
+//   cheap_bound(graph, hardware, iterations)  what no plan can do better; prove_bound: the same, tighter
 //   check_plan(graph, plan, limits, n)        the independent validator; empty: the plan keeps every rule
 //   plan_to_json, graph_to_json               for `hyperoffload check`, `simulate` and other tools
 //

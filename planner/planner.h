@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "sim/model/plan.h"
 
 namespace hyperoffload {
+
+enum class BoundMethod { kWindow, kLp };  // one cheap pass; a linear relaxation
 
 struct PlannerOptions {
   int iterations = 1;
@@ -29,6 +32,7 @@ struct PlannerOptions {
   double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
   std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
   int rank = 0;             // whose trace it is, where each NPU has its own
+  BoundMethod bound = BoundMethod::kWindow;
 };
 
 struct PlanOutcome {
@@ -45,7 +49,10 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
 // pool capacity. InputError for a graph this machine can't run (op_cost).
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options);
 
-// Proven limits for any plan, in one cheap pass: least stall of the last iteration, least HBM without.
+// Proven limits for any plan: least stall of the last iteration, least HBM without. `ideal`: the iteration's
+// time with everything in place, where ranks that meet over the fabric make it longer than the walk of one NPU knows.
+Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, BoundMethod method,
+                  std::optional<Seconds> ideal = {});
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations);
 
 // The same for a rank with a trace of its own: with its links to itself, since the others may be idle.

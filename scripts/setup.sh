@@ -5,7 +5,7 @@
 set -euo pipefail
 
 packages=(g++ cmake ninja-build libsimgrid-dev libboost-dev libyaml-cpp-dev nlohmann-json3-dev catch2 libcli11-dev
-  libfmt-dev libxxhash-dev zlib1g-dev libprotobuf-dev python3-jsonschema dpkg-dev file)
+  libfmt-dev libxxhash-dev zlib1g-dev libprotobuf-dev coinor-libclp-dev python3-jsonschema dpkg-dev file)
 command -v npm >/dev/null || packages+=(nodejs npm)
 if [ "${1:-}" = --tests ]; then packages+=(chromium-headless-shell python3-matplotlib); fi
 missing=()

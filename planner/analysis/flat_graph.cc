@@ -27,6 +27,26 @@ NpuMachine one_npu(const Hardware& hardware) {
   return m;
 }
 
+NpuMachine best_npu(const Hardware& hardware) {
+  NpuMachine m = one_npu(hardware);
+  m.estimate = false;
+  if (hardware.npu_count == 1 && !hardware.nodes) return m;
+  // Copies to sockets near and far, however they are spread, are no faster than the faster path.
+  const auto best = [&](bool read) {
+    if (!hardware.nodes || !hardware.placement.supernode) return alone_link(hardware, read);
+    const LinkDirection near = pool_path(hardware, read, false), far = pool_path(hardware, read, true);
+    LinkDirection link{std::max(near.bandwidth, far.bandwidth), std::min(near.latency, far.latency)};
+    if (hardware.npu_port) link.bandwidth = std::min(link.bandwidth, *hardware.npu_port);
+    return link;
+  };
+  const LinkDirection read = best(true), write = best(false);
+  m.read_bandwidth = read.bandwidth.value;
+  m.write_bandwidth = write.bandwidth.value;
+  m.read_latency = read.latency.value;
+  m.write_latency = write.latency.value;
+  return m;
+}
+
 FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
     : graph(&g),
       machine(one_npu(hardware)),

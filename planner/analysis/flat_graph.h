@@ -36,6 +36,8 @@ struct NpuMachine {
 };
 
 NpuMachine one_npu(const Hardware& hardware);
+// What an NPU gets at best, with nobody else copying: what bounds count on.
+NpuMachine best_npu(const Hardware& hardware);
 
 struct FlatAccess {
   std::int32_t tensor;

@@ -269,6 +269,26 @@ TEST_CASE("decode: the tool says which resource binds") {
   CHECK(graph.at("bound").at("stall_s").get<double>() <= stall);
 }
 
+TEST_CASE("bound: lp proves at least what window does, by plan, simulate and run alike") {
+  TemporaryFolder folder;
+  const auto graph_bound = [&](const std::string& settings) {
+    const CommandResult run = run_hyperoffload("run " + kConfigs + "experiments/llama-3.1-8b-decode.yaml -o " +
+                                               folder.path() + " --set 'policies=[graph]'" + settings);
+    REQUIRE(run.status == 0);
+    return policy_of(json::parse(read_text(folder / "results.json")), "graph");
+  };
+  const json cheap = graph_bound(""), tight = graph_bound(" --set bound=lp");
+  CHECK(cheap.at("bound").at("method") == "window");
+  CHECK(tight.at("bound").at("method") == "lp");
+  for (const char* key : {"stall_s", "hbm_peak_bytes"})
+    CHECK(tight.at("bound").at(key).get<double>() >= cheap.at("bound").at(key).get<double>());
+  CHECK(tight.at("bound").at("stall_s").get<double>() <= tight.at("stall_s").get<double>() * (1 + 1e-9));
+  CHECK(json::parse(read_text(folder / "graph.plan.json")).at("bound") == tight.at("bound"));
+  const CommandResult wrong = run_hyperoffload("run " + kConfigs + "experiments/llama-3.1-8b-decode.yaml --set bound=tight");
+  CHECK(wrong.status == 2);
+  CHECK(wrong.err.find("window or lp") != std::string::npos);
+}
+
 TEST_CASE("values are laid over an experiment with --set") {
   const CommandResult run = run_hyperoffload(
       "run " + kConfigs + "experiments/quickstart.yaml --set hbm=40GB --set 'policies=[graph]'");

@@ -1,0 +1,64 @@
+// The tight lower limits (`--bound lp`): least stall at the given HBM capacity, least HBM at zero stall.
+//
+// Why it is a bound. Take any run that keeps docs/semantics.md: a plan's, or of a policy that decides while
+// time runs. Look at it from one engine (EngineView) at the starts and ends of its ops, or at any subset of
+// them (boundaries; slot s is the time before boundary s).
+//  1. Bytes of a tensor take HBM from the start of their load to their detach or death. A detach needs a valid
+//     pool copy of those bytes, a write makes the copy stale, and a store of what a write left starts behind
+//     the write's end. So within a stay, at every boundary, a share of the tensor's bytes may be away only if
+//     as many bytes were stored behind the stay's beginning: one store serves all its gaps. Clean from the
+//     start are: persistent tensors in the last of several iterations (its state at the start is free: any
+//     bytes there, any copies) and, in a cold pass, those that start in the pool (those that start in HBM have
+//     no copy).
+//  2. An op starts with all it reads resident, so what was away at a boundary of the gap before a read came
+//     over the link between that boundary and the op's start.
+//  3. At an op's start and at its end HBM holds its working set and all that is not away: the sum is at most
+//     the capacity. What other engines' ops take is left out.
+//  4. One transfer at a time and direction. Let a load of S bytes that takes L = latency + S / bandwidth alone
+//     count as arriving evenly over the time it takes: its bytes are taken from its start, so 2 and 3 hold
+//     for bytes counted so; a store likewise. A transfer moves no more than its tensor, so bytes of a tensor
+//     of S bytes take at least L / S each, and all that arrive in a slot at most its length. Where HBM's
+//     bandwidth can hold a copy back beside an op (5), latency counts as zero and bytes as they flow.
+//  5. Kernels and copies share HBM bandwidth B: an op of h bytes that takes d alone runs for at least d and
+//     (h + c) / B if c bytes are copied meanwhile; so c <= min(link d, B d - h) + B (its time - d). Summed
+//     over a slot: bytes <= sum of these + B x (the slot's time - its ops' time), for loads, stores and both.
+//  6. A slot takes at least its ops' time alone, and what ops of other engines force this one to wait
+//     (EngineView::waits) lies somewhere in the slots of that wait; the iteration ends no sooner than the
+//     last op, and no sooner than the waits say.
+// Fractions of what leaves when (patterns) are a point of a linear program whose value is thus at most the
+// time above that of the ops and forced waits; and any prices prove a lower limit for the program
+// (offload_lp.h). Dropping boundaries drops inequalities (2, 3) and sums others (4, 5): still a bound; that is
+// how long traces are coarsened. Gaps at whose boundaries everything fits are dropped too: staying costs
+// nothing there. Stays with the same boundaries and slots are one: the program is convex.
+// Least HBM: where the program's value at a capacity is above zero, that capacity is too small for zero stall.
+// Several engines: the largest of the limits each engine's view gives. The result is the larger of this and
+// window_bound. Proven for program order, without recomputation.
+// Whole tensors: what lies idle in HBM at a boundary are whole tensors, so that the capacity left to them is at
+// most the largest sum of some of their sizes: an internal limit for plans without pieces on one engine.
+// Cost: `boundaries` bounds the program (docs/planner.md has figures). Weakness: coarse boundaries, what other
+// engines hold in HBM, and the free state at the start of a repeated iteration.
+#pragma once
+
+#include "planner/analysis/flat_graph.h"
+#include "sim/model/plan.h"
+
+namespace hyperoffload {
+
+struct LpBoundOptions {
+  bool whole_tensors = false;
+  int boundaries = 400;
+  bool stall = true, hbm = true;  // which limits to work out; the other is the window's
+};
+
+struct LpBoundStats {
+  int boundaries = 0, units = 0, rows = 0, columns = 0, rounds = 0;  // of the largest program
+  double stall_upper = 0;  // the relaxation's value lies between the limit and this
+  int programs = 0;
+};
+
+// `ideal`: the iteration's time with everything in place. `graph.machine` must be what the NPU gets at best
+// (best_npu).
+Bound lp_bound(const FlatGraph& graph, double ideal, int iterations, const LpBoundOptions& options = {},
+               LpBoundStats* stats = nullptr);
+
+}  // namespace hyperoffload

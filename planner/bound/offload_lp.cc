@@ -1,0 +1,212 @@
+#include "planner/bound/offload_lp.h"
+
+#include <ClpSimplex.hpp>
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planner/bound/pattern_prices.h"
+
+namespace hyperoffload {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Row numbers of the master program; -1: no such row.
+struct Rows {
+  std::vector<int> memory, read, write, hbm_read, hbm_write, hbm_both, wait, unit;
+};
+
+class Master {
+ public:
+  Master(const OffloadLp& lp, double byte_scale);
+  void add(const std::vector<std::pair<int, Pattern>>& patterns);
+  double solve();  // the objective
+  Prices prices();
+  double unit_price(int unit) const {  // what its best pattern so far gains
+    const double price = -clp_.getRowPrice()[rows_.unit[unit]];
+    return lp_.units[unit].pool_only ? price : std::max(0.0, price);
+  }
+  int rows() const { return clp_.numberRows(); }
+  int columns() const { return clp_.numberColumns(); }
+
+ private:
+  int row(double lower, double upper) {
+    lower_.push_back(lower);
+    upper_.push_back(upper);
+    return static_cast<int>(lower_.size()) - 1;
+  }
+  void add_rows();
+  void add_time();
+  void add_column(double cost, double upper);
+  void entry(int row, double value) {
+    if (row < 0 || value == 0) return;
+    index_.push_back(row);
+    value_.push_back(value);
+  }
+  void slot_time(int slot);
+  void flush();
+
+  const OffloadLp& lp_;
+  const double time_, byte_;  // scales
+  Rows rows_;
+  std::vector<double> lower_, upper_;
+  ClpSimplex clp_;
+  // Columns not given to Clp yet.
+  std::vector<int> start_{0}, index_;
+  std::vector<double> value_, cost_, column_upper_;
+};
+
+Master::Master(const OffloadLp& lp, double byte_scale) : lp_(lp), time_(lp.time_scale), byte_(byte_scale) {
+  clp_.setLogLevel(0);
+  clp_.scaling(0);
+  add_rows();
+  clp_.resize(0, 0);
+  const std::vector<CoinBigIndex> none(lower_.size() + 1, 0);
+  clp_.addRows(static_cast<int>(lower_.size()), lower_.data(), upper_.data(), none.data(), nullptr, nullptr);
+  add_time();
+  flush();
+}
+
+void Master::add_rows() {
+  for (double excess : lp_.excess) rows_.memory.push_back(excess > 0 ? row(excess / byte_, kInfinity) : -1);
+  for (const LpSlot& slot : lp_.slots) {
+    const double seconds = slot.seconds / time_;
+    rows_.read.push_back(row(-kInfinity, seconds));
+    rows_.write.push_back(row(-kInfinity, seconds));
+    const auto hbm = [&](double bytes) {
+      return bytes < 0 ? -1 : row(-kInfinity, bytes / lp_.hbm_bandwidth / time_);
+    };
+    rows_.hbm_read.push_back(hbm(slot.read_bytes));
+    rows_.hbm_write.push_back(hbm(slot.write_bytes));
+    rows_.hbm_both.push_back(hbm(slot.both_bytes));
+  }
+  for (const LpWait& wait : lp_.waits) rows_.wait.push_back(row(wait.seconds / time_, wait.seconds / time_));
+  for (const LpUnit& unit : lp_.units) rows_.unit.push_back(row(unit.pool_only ? 1 : -kInfinity, 1));
+}
+
+void Master::slot_time(int slot) {
+  for (const auto* rows : {&rows_.read, &rows_.write, &rows_.hbm_read, &rows_.hbm_write, &rows_.hbm_both})
+    entry((*rows)[slot], -1);
+}
+
+void Master::add_time() {
+  for (int s = 0; s < static_cast<int>(lp_.slots.size()); ++s) {
+    slot_time(s);
+    add_column(1, kInfinity);
+  }
+  for (std::size_t w = 0; w < lp_.waits.size(); ++w)
+    for (int s = lp_.waits[w].from; s <= lp_.waits[w].to; ++s) {
+      slot_time(s);
+      entry(rows_.wait[w], 1);
+      add_column(0, kInfinity);
+    }
+}
+
+void Master::add_column(double cost, double upper) {
+  start_.push_back(static_cast<int>(index_.size()));
+  cost_.push_back(cost);
+  column_upper_.push_back(upper);
+}
+
+void Master::flush() {
+  if (cost_.empty()) return;
+  const std::vector<double> zero(cost_.size(), 0.0);
+  clp_.addColumns(static_cast<int>(cost_.size()), zero.data(), column_upper_.data(), cost_.data(),
+                  start_.data(), index_.data(), value_.data());
+  start_.assign(1, 0);
+  index_.clear();
+  value_.clear();
+  cost_.clear();
+  column_upper_.clear();
+}
+
+void Master::add(const std::vector<std::pair<int, Pattern>>& patterns) {
+  const double hbm = 1 / (lp_.hbm_bandwidth * time_);
+  for (const auto& [u, pattern] : patterns) {
+    const LpUnit& unit = lp_.units[u];
+    const auto move = [&](int slot, const std::vector<int>& link, const std::vector<int>& shared, double cost) {
+      entry(link[slot], unit.bytes * cost / time_);
+      entry(shared[slot], unit.bytes * hbm);
+      entry(rows_.hbm_both[slot], unit.bytes * hbm);
+    };
+    if (pattern.store >= 0) move(pattern.store, rows_.write, rows_.hbm_write, unit.write_cost);
+    for (const Pattern::Away& away : pattern.away) {
+      for (int b = away.from; b <= away.to; ++b) entry(rows_.memory[b], unit.bytes / byte_);
+      if (away.load >= 0) move(away.load, rows_.read, rows_.hbm_read, unit.read_cost);
+    }
+    entry(rows_.unit[u], 1);
+    add_column(0, kInfinity);
+  }
+  flush();
+}
+
+double Master::solve() {
+  clp_.primal(0, 7);
+  if (clp_.status() != 0) clp_.primal();
+  return clp_.objectiveValue();
+}
+
+Prices Master::prices() {
+  const double* dual = clp_.getRowPrice();
+  Prices prices(lp_.slots.size(), lp_.excess.size());
+  for (std::size_t b = 0; b < lp_.excess.size(); ++b)
+    if (rows_.memory[b] >= 0) prices.memory[b] = std::max(0.0, dual[rows_.memory[b]]);
+  const auto take = [&](std::vector<double>& to, const std::vector<int>& rows) {
+    for (std::size_t s = 0; s < rows.size(); ++s)
+      if (rows[s] >= 0) to[s] = std::max(0.0, -dual[rows[s]]);
+  };
+  take(prices.read, rows_.read);
+  take(prices.write, rows_.write);
+  take(prices.hbm_read, rows_.hbm_read);
+  take(prices.hbm_write, rows_.hbm_write);
+  take(prices.hbm_both, rows_.hbm_both);
+  return prices;
+}
+
+}  // namespace
+
+LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) {
+  LpOutcome out;
+  const double most = *std::max_element(lp.excess.begin(), lp.excess.end());
+  const bool forced = std::any_of(lp.units.begin(), lp.units.end(), [](const LpUnit& u) { return u.pool_only; });
+  if (most <= 0 && !forced) return out;
+  const double byte_scale = std::max(most, 1.0);
+  Master master(lp, byte_scale);
+  const PatternPricer pricer(lp, byte_scale);
+  std::vector<std::pair<int, Pattern>> found;
+  master.add(pricer.seeds());
+  Prices best;
+  double lower = 0;
+  bool any = false;
+  for (out.rounds = 1;; ++out.rounds) {
+    out.upper = master.solve();
+    const Prices now = master.prices();
+    found.clear();
+    // The solver's prices jump about while patterns are few: look at a mixture with the best so far, too.
+    for (double weight : {0.0, 0.5, 0.9}) {
+      if (weight > 0 && !any) continue;
+      const Prices at = weight > 0 ? now.mixed(best, weight) : now;
+      Priced priced = pricer.price(at);
+      if (priced.limit > lower || !any) {
+        lower = std::max(0.0, priced.limit);
+        best = std::move(priced.prices);
+        any = true;
+      }
+      const PatternPricer::At exact(pricer, now);
+      for (auto& [u, pattern] : priced.patterns)
+        if (exact.gain(u, pattern) > master.unit_price(u) + 1e-9) found.emplace_back(u, std::move(pattern));
+    }
+    const double close = std::max(limits.tolerance * out.upper, limits.seconds / lp.time_scale);
+    if (found.empty() || out.upper - lower <= close || out.rounds >= limits.rounds) break;
+    master.add(found);
+  }
+  out.lower = lower * lp.time_scale;
+  out.upper *= lp.time_scale;
+  for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / byte_scale;
+  out.rows = master.rows();
+  out.columns = master.columns();
+  return out;
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,70 @@
+// The linear program behind lp_bound.h, solved by column generation: which share of each stay leaves HBM
+// when, against the memory over capacity at each boundary and the time of each link in each slot.
+//
+// Boundaries 0..K-1 are instants of the timeline, slot s the time between boundary s-1 and s; slot K comes
+// behind the last. A *pattern* of a unit says in which slot its store ends, and for each gap from which
+// boundary on it is gone and in which slot it is loaded. Given prices for memory (by boundary) and for link
+// time (by slot) the best pattern of a unit is found by one scan, so that ANY nonnegative prices prove a
+// lower limit by weak duality:
+//   sum(memory price x excess) - sum(link price x time) - sum over units of what its best pattern gains.
+// Clp only looks for good prices, over the patterns found so far; `lower` is computed here from the prices,
+// and holds whatever the solver's tolerances. Units: seconds and bytes; scaled inside.
+// Cost: rounds x (sum of the gaps' lengths + one warm simplex).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hyperoffload {
+
+struct LpGap {
+  int first, last;  // boundaries it is idle at; last < first: none
+  int close;        // loads: by the end of this slot
+  bool loads;
+};
+
+struct LpUnit {
+  static constexpr int kClean = -1;
+  double bytes;
+  double read_cost, write_cost;  // link seconds a byte
+  int stored_from;               // first slot for its store; kClean: none is needed
+  bool pool_start, pool_only;    // it may, it must start in the pool; then no store
+  std::vector<LpGap> gaps;
+};
+
+struct LpSlot {
+  double seconds = 0;  // at least
+  // HBM bandwidth left for copies in that time, bytes in either direction and both; negative: no limit.
+  double read_bytes = -1, write_bytes = -1, both_bytes = -1;
+};
+
+struct LpWait {  // seconds that lie somewhere in these slots
+  int from, to;
+  double seconds;
+};
+
+struct OffloadLp {
+  std::vector<LpSlot> slots;   // K + 1
+  std::vector<double> excess;  // by boundary: bytes over capacity if nothing leaves; <= 0: no limit there
+  std::vector<LpWait> waits;
+  std::vector<LpUnit> units;
+  double hbm_bandwidth = 1;
+  double time_scale = 1;
+};
+
+struct LpLimits {
+  int rounds = 60;
+  double tolerance = 1e-4;  // stop when the limits are this close, as a share of the upper one
+  double seconds = 0;       // or this close
+};
+
+struct LpOutcome {
+  double lower = 0;             // proven: seconds above all slots' and waits'
+  double upper = 0;             // of the relaxation, by the patterns found
+  double seconds_per_byte = 0;  // by the same prices, `lower` falls by this for every byte of capacity more
+  int rounds = 0, rows = 0, columns = 0;
+};
+
+LpOutcome solve(const OffloadLp& lp, const LpLimits& limits);
+
+}  // namespace hyperoffload

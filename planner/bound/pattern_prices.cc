@@ -1,0 +1,282 @@
+#include "planner/bound/pattern_prices.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace hyperoffload {
+
+Prices Prices::mixed(const Prices& other, double weight) const {
+  Prices result = *this;
+  const auto mix = [&](std::vector<double> Prices::*of) {
+    for (std::size_t i = 0; i < (result.*of).size(); ++i)
+      (result.*of)[i] = (1 - weight) * (this->*of)[i] + weight * (other.*of)[i];
+  };
+  for (auto of : {&Prices::memory, &Prices::read, &Prices::write, &Prices::hbm_read, &Prices::hbm_write,
+                  &Prices::hbm_both})
+    mix(of);
+  return result;
+}
+
+PatternPricer::At::At(const PatternPricer& pricer, const Prices& prices) : lp_(pricer.lp_) {
+  const double time = lp_.time_scale, hbm = 1 / (lp_.hbm_bandwidth * time);
+  relief_.push_back(0);
+  for (double price : prices.memory) relief_.push_back(relief_.back() + price / pricer.byte_);
+  for (std::size_t s = 0; s < prices.read.size(); ++s) {
+    read_.push_back(prices.read[s] / time);
+    write_.push_back(prices.write[s] / time);
+    hbm_load_.push_back((prices.hbm_read[s] + prices.hbm_both[s]) * hbm);
+    hbm_store_.push_back((prices.hbm_write[s] + prices.hbm_both[s]) * hbm);
+  }
+}
+
+double PatternPricer::At::gain(int u, const Pattern& pattern) const {
+  const LpUnit& unit = lp_.units[u];
+  double gain = pattern.store >= 0 ? -store_price(unit, pattern.store) : 0;
+  for (const Pattern::Away& away : pattern.away) {
+    gain += relief(unit, away.from, away.to);
+    if (away.load >= 0) gain -= load_price(unit, away.load);
+  }
+  return gain;
+}
+
+// The best load for a gap that is gone from boundary `from` on (`absent`: has been all along, so that it may
+// come before the first boundary, too).
+Pattern::Away PatternPricer::At::away(const LpUnit& unit, const LpGap& gap, int from, bool absent,
+                                      double& gain) const {
+  if (!gap.loads) {
+    gain = relief(unit, from, gap.last);
+    return {from, gap.last, -1};
+  }
+  gain = -std::numeric_limits<double>::infinity();
+  Pattern::Away best{from, from - 1, -1};
+  for (int slot = gap.close; slot >= from + (absent ? 0 : 1); --slot) {
+    const int to = std::min(slot - 1, gap.last);
+    const double here = relief(unit, from, to) - load_price(unit, slot);
+    if (here > gain) {
+      gain = here;
+      best = {from, to, slot};
+    }
+  }
+  return best;
+}
+
+double PatternPricer::At::whole(const LpUnit& unit, std::size_t g, bool absent, Pattern::Away& best) const {
+  double gain = 0;
+  const LpGap& gap = unit.gaps[g];
+  if (gap.last < gap.first && !absent) return 0;
+  best = away(unit, gap, gap.first, absent, gain);
+  return absent ? gain : std::max(0.0, gain);
+}
+
+// Which gaps gain by themselves, and if a store is needed, when it ends best: the gap it falls into is gone
+// from there on, later ones wholly, earlier ones not at all.
+double PatternPricer::At::stored(const LpUnit& unit, Pattern& pattern) const {
+  const bool clean = unit.stored_from == LpUnit::kClean;
+  double best = 0, later = 0;  // gain of the gaps behind the store
+  int store = -1;
+  const auto consider = [&](int slot, double gain) {
+    if (slot < unit.stored_from || gain - store_price(unit, slot) <= best) return;
+    best = gain - store_price(unit, slot);
+    store = slot;
+  };
+  Pattern::Away ignored;
+  for (std::size_t g = unit.gaps.size(); g-- > 0;) {
+    const LpGap& gap = unit.gaps[g];
+    const double all = whole(unit, g, false, ignored);
+    if (!clean && later <= 0 && all <= 0) continue;  // a part of a gap gains less than the whole
+    if (!clean) {
+      double load = gap.loads ? -std::numeric_limits<double>::infinity() : 0;
+      if (gap.loads)
+        for (int slot = gap.close; slot > gap.last; --slot) load = std::max(load, -load_price(unit, slot));
+      for (int slot = gap.last; slot > gap.first; --slot) {
+        consider(slot, later + std::max(0.0, relief(unit, slot, gap.last) + load));
+        if (gap.loads) load = std::max(load, -relief(unit, slot, gap.last) - load_price(unit, slot));
+      }
+      const int from = g > 0 ? unit.gaps[g - 1].last + 1 : unit.stored_from;
+      for (int slot = gap.first; slot >= from; --slot) consider(slot, later + all);
+    }
+    later += all;
+  }
+  if (!clean && store < 0) return 0;
+  pattern.store = store;
+  for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
+    const LpGap& gap = unit.gaps[g];
+    const int from = std::max(gap.first, store);
+    if (from > gap.last) continue;
+    double gain = 0;
+    const Pattern::Away part = away(unit, gap, from, false, gain);
+    if (gain > 0) pattern.away.push_back(part);
+  }
+  return clean ? later : best;
+}
+
+// It starts in the pool, with a copy.
+double PatternPricer::At::from_pool(const LpUnit& unit, Pattern& pattern) const {
+  double total = 0;
+  for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
+    Pattern::Away part;
+    const double gain = whole(unit, g, g == 0, part);
+    total += gain;
+    if (g == 0 || gain > 0) pattern.away.push_back(part);
+  }
+  return total;
+}
+
+double PatternPricer::At::best(int u, Pattern& pattern) const {
+  const LpUnit& unit = lp_.units[u];
+  if (unit.pool_only) return from_pool(unit, pattern);
+  const double kept = stored(unit, pattern);
+  if (!unit.pool_start) return kept;
+  Pattern other;
+  const double moved = from_pool(unit, other);
+  if (moved <= kept) return kept;
+  pattern = std::move(other);
+  return moved;
+}
+
+// By unit and gap: its load's slots if all are loaded one after another, as late as can be.
+std::vector<std::vector<PatternPricer::Span>> PatternPricer::latest_loads() const {
+  struct Load {
+    int close, unit, gap;
+  };
+  std::vector<Load> loads;
+  std::vector<std::vector<Span>> slots;
+  for (std::size_t u = 0; u < lp_.units.size(); ++u) {
+    slots.emplace_back(lp_.units[u].gaps.size());
+    for (std::size_t g = 0; g < lp_.units[u].gaps.size(); ++g)
+      if (lp_.units[u].gaps[g].loads)
+        loads.push_back({lp_.units[u].gaps[g].close, static_cast<int>(u), static_cast<int>(g)});
+  }
+  std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.close > b.close; });
+  int slot = static_cast<int>(lp_.slots.size()) - 1;
+  double left = lp_.slots.back().seconds;
+  for (const Load& load : loads) {
+    const LpUnit& unit = lp_.units[load.unit];
+    if (load.close < slot) {
+      slot = load.close;
+      left = lp_.slots[slot].seconds;
+    }
+    double seconds = unit.bytes * unit.read_cost;
+    slots[load.unit][load.gap].last = slot;
+    while (seconds > left && slot > 0) {
+      seconds -= left;
+      left = lp_.slots[--slot].seconds;
+    }
+    left -= seconds;
+    slots[load.unit][load.gap].first = slot;
+  }
+  return slots;
+}
+
+// By unit: its store's slots if all are stored one after another, as early as can be.
+std::vector<PatternPricer::Span> PatternPricer::earliest_stores() const {
+  std::vector<int> order;
+  std::vector<Span> slots(lp_.units.size());
+  for (std::size_t u = 0; u < lp_.units.size(); ++u)
+    if (lp_.units[u].stored_from != LpUnit::kClean) order.push_back(static_cast<int>(u));
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return lp_.units[a].stored_from < lp_.units[b].stored_from; });
+  int slot = 0;
+  double left = lp_.slots[0].seconds;
+  for (int u : order) {
+    const LpUnit& unit = lp_.units[u];
+    if (unit.stored_from > slot) {
+      slot = unit.stored_from;
+      left = lp_.slots[slot].seconds;
+    }
+    double seconds = unit.bytes * unit.write_cost;
+    slots[u].first = slot;
+    while (seconds > left && slot + 1 < static_cast<int>(lp_.slots.size())) {
+      seconds -= left;
+      left = lp_.slots[++slot].seconds;
+    }
+    left -= seconds;
+    slots[u].last = slot;
+  }
+  return slots;
+}
+
+std::vector<std::pair<int, Pattern>> PatternPricer::seeds() const {
+  constexpr int kMost = 6;  // slots of one transfer that get a pattern each
+  const std::vector<std::vector<Span>> loads = latest_loads();
+  const std::vector<Span> stores = earliest_stores();
+  std::vector<std::pair<int, Pattern>> result;
+  for (std::size_t u = 0; u < lp_.units.size(); ++u) {
+    const LpUnit& unit = lp_.units[u];
+    // `late`: how many slots before its latest a load is.
+    const auto pattern = [&](int store, bool from_pool, int late, bool spread) {
+      Pattern made;
+      made.store = store;
+      for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
+        const LpGap& gap = unit.gaps[g];
+        const bool absent = from_pool && g == 0;
+        const int from = std::max(gap.first, store);
+        if (from > gap.last && !absent) continue;
+        const int load = !spread ? gap.close : std::max(loads[u][g].last - late, loads[u][g].first);
+        if (!gap.loads)
+          made.away.push_back({from, gap.last, -1});
+        else if (load > from || (absent && load == from))
+          made.away.push_back({from, std::min(load - 1, gap.last), load});
+      }
+      if (!made.away.empty()) result.emplace_back(static_cast<int>(u), std::move(made));
+    };
+    int wide = 0;
+    for (const Span& load : loads[u]) wide = std::max(wide, std::min(load.last - load.first, kMost));
+    const bool clean = unit.stored_from == LpUnit::kClean;
+    const Span store = clean ? Span{-1, -1} : stores[u];
+    if (!unit.pool_only) pattern(clean ? -1 : unit.stored_from, false, 0, false);
+    if (unit.pool_start) pattern(-1, true, 0, false);
+    for (int late = 0; late <= wide; ++late) {
+      if (unit.pool_start) pattern(-1, true, late, true);
+      if (unit.pool_only) continue;
+      for (int s = store.first; s <= std::min(store.last, store.first + kMost); ++s) pattern(s, false, late, true);
+    }
+  }
+  return result;
+}
+
+// A second of time costs one: more no price may ask for it.
+void PatternPricer::make_valid(Prices& prices) const {
+  for (std::size_t s = 0; s < prices.read.size(); ++s) {
+    const double sum = prices.of_time(s);
+    if (sum <= 1) continue;
+    for (auto* of : {&prices.read, &prices.write, &prices.hbm_read, &prices.hbm_write, &prices.hbm_both})
+      (*of)[s] /= sum;
+  }
+}
+
+Priced PatternPricer::price(Prices prices) const {
+  make_valid(prices);
+  Priced result;
+  const double time = lp_.time_scale;
+  double sum = 0, size = 0;  // `size`: of the terms, for what rounding may have added
+  const auto add = [&](double term) {
+    sum += term;
+    size += std::abs(term);
+  };
+  for (std::size_t b = 0; b < prices.memory.size(); ++b) add(prices.memory[b] * lp_.excess[b] / byte_);
+  for (std::size_t s = 0; s < prices.read.size(); ++s) {
+    const LpSlot& slot = lp_.slots[s];
+    add(-(prices.read[s] + prices.write[s]) * slot.seconds / time);
+    add(-(prices.hbm_read[s] * slot.read_bytes + prices.hbm_write[s] * slot.write_bytes +
+          prices.hbm_both[s] * slot.both_bytes) /
+        lp_.hbm_bandwidth / time);
+  }
+  for (const LpWait& wait : lp_.waits) {
+    double here = 0;
+    for (int s = wait.from; s <= wait.to; ++s) here = std::max(here, prices.of_time(s));
+    add(-here * wait.seconds / time);
+  }
+  const At at(*this, prices);
+  for (std::size_t u = 0; u < lp_.units.size(); ++u) {
+    Pattern pattern;
+    add(-at.best(static_cast<int>(u), pattern));
+    if (!pattern.away.empty()) result.patterns.emplace_back(static_cast<int>(u), std::move(pattern));
+  }
+  result.limit = sum - 1e-13 * size;
+  result.prices = std::move(prices);
+  return result;
+}
+
+}  // namespace hyperoffload

@@ -1,0 +1,167 @@
+#include "planner/bound/lp_bound.h"
+
+#include "planner/bound/subset_sum.h"
+#include "planner/bound/window_bound.h"
+#include "planner/cost/walk.h"
+#include "sim/model/check_plan.h"
+#include "test/planner/families.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+#include "test/support/random_graph.h"
+#include "test/support/random_plan.h"
+#include "test/support/rng.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+namespace {
+
+Bound lp(const Graph& g, const Hardware& h, int iterations, const LpBoundOptions& options = {}) {
+  FlatGraph flat(g, h);
+  flat.machine = best_npu(h);
+  return lp_bound(flat, ideal(g, h), iterations, options);
+}
+
+double stall(const Graph& g, const Hardware& h, int iterations) { return lp(g, h, iterations).stall.value; }
+
+}  // namespace
+
+TEST_CASE("lp bound: two stays that alternate wait for what HBM has no room for while an op runs") {
+  // a and b (10 B) are read in turns, n times; HBM holds 15 B. While an op runs its tensor and 5 B of the other
+  // fill HBM, so the other's last 5 B come between the ops: n - 1 times 5/4 s.
+  Toy t;
+  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
+  const int n = 6;
+  for (int k = 0; k < n; ++k) t.op(1, {k % 2 ? b : a});
+  CHECK(stall(t.build(), machine(15, 4, 4), 2) == Approx((n - 1) * 5 / 4.0));
+}
+
+TEST_CASE("lp bound: sees the stores that make room beside the loads that need it") {
+  // x is born, then y beside it takes all of HBM but 4 B while x sleeps; x (10 B) returns at the end. 6 B of x
+  // leave behind op0 and before op1: 6/2 = 3 s of waiting. They come back between op1's end and op2's start
+  // (while op1 runs there is no room): 6/3 = 2 s.
+  Toy t;
+  const TensorId x = t.activation("x", 10), y = t.activation("y", 20);
+  t.op(1, {}, {x});
+  t.op(5, {}, {y});
+  t.op(1, {x});
+  const Graph g = t.build();
+  CHECK(stall(g, machine(24, 3, 2), 1) == Approx(6 / 2.0 + 6 / 3.0));
+  CHECK(lp(g, machine(1000, 3, 2), 1).hbm_peak == Bytes(30));  // nothing can move between neighbours
+}
+
+TEST_CASE("lp bound: one store serves every gap of a version, a write makes the copy stale") {
+  // x sleeps twice while y takes HBM but for 0 B of x; 1 B/s out, 10 B/s in. If x is only read in between it is
+  // stored once: 10 s + 1 s + 1 s. If op2 updates it, it is stored again: 10 s more.
+  for (const bool update : {false, true}) {
+    Toy t;
+    const TensorId x = t.activation("x", 10), y = t.activation("y", 20), z = t.activation("z", 20);
+    t.op(1, {}, {x});
+    t.op(1, {}, {y});
+    t.op(1, {x}, update ? std::vector<TensorId>{x} : std::vector<TensorId>{});
+    t.op(1, {}, {z});
+    t.op(1, {x});
+    CHECK(stall(t.build(), machine(20, 10, 1), 1) == Approx(10 + 1 + 1 + (update ? 10 : 0)));
+  }
+}
+
+TEST_CASE("lp bound: a cold pass may start with a tensor in the pool, bound to it it must") {
+  // op0 needs w0 (10 B), op1 w1 (10 B); HBM 10 B, 2 B/s: w1 starts in the pool and comes behind op0's end: 5 s.
+  Toy t;
+  const TensorId w0 = t.weight("w0", 10), w1 = t.weight("w1", 10);
+  t.op(1, {w0});
+  t.op(1, {w1});
+  CHECK(stall(t.build(), machine(10, 2, 2), 1) == Approx(5));  // w0's last bytes are free at op0's end only
+  t.spec.tensors[w0.index()].initial = Tier::kPool;
+  CHECK(stall(t.build(), machine(10, 2, 2), 1) == Approx(5 + 5));
+}
+
+TEST_CASE("lp bound: a transfer takes its latency, a part of a tensor its part of it") {
+  // While op0 runs 5 of b's 10 B are there and HBM is full; the others come between op0 and op1. All of b takes
+  // 2 + 10/10 s, half of it half of that.
+  Toy t;
+  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
+  t.op(1, {a});
+  t.op(1, {b});
+  CHECK(stall(t.build(), machine(15, 10, 10, 2), 2) == Approx((2 + 10 / 10.0) * 5 / 10));
+}
+
+TEST_CASE("lp bound: waiting for another engine hides transfers, and only as much as it is") {
+  // compute: op0 (a), then op2 (b) waits for comm's op1, 3 s. HBM lacks 10 B at 2 B/s: 5 s against 1 + 3.
+  Toy t;
+  const TensorId a = t.weight("a", 10), b = t.weight("b", 10), m = t.activation("m", 1);
+  t.op(1, {a}, {m});
+  t.op(3, {m}, {m}, "comm");
+  t.op(1, {b, m});
+  const Graph g = t.build();
+  CHECK(ideal(g, machine(100)) == Approx(5));
+  // While op0 runs a and m leave no room for b: only comm's 3 s hide: 10 / 2 - 3.
+  CHECK(stall(g, machine(11, 2, 2), 2) == Approx(10 / 2.0 - 3));
+}
+
+TEST_CASE("lp bound: whole tensors leave gaps that pieces would fill") {
+  // Idle beside op0 (10 B) are a (read by op1) and b (read by op2), 6 B each; HBM 20 B has room for 10 B of them,
+  // but as whole tensors for 6 B. 12 - 10 = 2 B against 6 B come while op0 and op1 run...
+  Toy t;
+  const TensorId w = t.weight("w", 10), a = t.weight("a", 6), b = t.weight("b", 6);
+  t.op(1, {w});
+  t.op(0.5, {a});
+  t.op(1, {b});
+  const Graph g = t.build();
+  LpBoundOptions whole;
+  whole.whole_tensors = true;
+  // Pieces: 2 B at 1 B/s behind op0's end (HBM is full before), while op1 runs for 0.5 s: 1.5 s late.
+  CHECK(lp(g, machine(20, 1, 1), 2).stall.value == Approx(2 - 0.5));
+  // Whole: 6 B behind op0's end: 5.5 s late.
+  CHECK(lp(g, machine(20, 1, 1), 2, whole).stall.value == Approx(6 - 0.5));
+}
+
+TEST_CASE("lp bound: subset sums") {
+  SubsetSums sums;
+  CHECK(sums.largest_up_to({6, 6, 10}, 15) == 12);
+  CHECK(sums.largest_up_to({6, 6, 10}, 5) == 0);
+  CHECK(sums.largest_up_to({64'000'000'000, 3'000'000'000}, 66'000'000'000) == 64'000'000'000);
+  CHECK(sums.largest_up_to({1'000'000'007, 998'244'353'000}, 999'000'000'000) <= 999'000'000'000);
+  Rng rng(3);
+  for (int round = 0; round < 300; ++round) {  // against all subsets
+    std::vector<std::int64_t> sizes;
+    for (int i = rng.pick(1, 9); i > 0; --i) sizes.push_back(rng.pick(1, 200));
+    const std::int64_t limit = rng.pick(0, 600);
+    std::int64_t best = 0;
+    for (unsigned subset = 0; subset < 1u << sizes.size(); ++subset) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < sizes.size(); ++i) sum += subset >> i & 1 ? sizes[i] : 0;
+      if (sum <= limit) best = std::max(best, sum);
+    }
+    CHECK(sums.largest_up_to(sizes, limit) == best);
+  }
+}
+
+TEST_CASE("lp bound: random valid plans don't beat it, nor its coarse forms, and it is no weaker than the window") {
+  int tighter = 0, positive = 0;
+  for (std::uint64_t seed = 0; seed < 1200; ++seed) {
+    const RandomCase c = random_case(seed);
+    INFO("seed " << seed);
+    const FlatGraph flat(c.graph, c.hardware);
+    const Walk walk = walk_plan(flat, c.plan, {c.iterations, WalkRecord::kNothing, false});
+    if (walk.stuck) continue;
+    const double in_place = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
+    const Bound window = window_bound(flat, in_place, c.iterations);
+    const double least = walk.last_iteration - in_place;
+    const bool one_engine = c.graph.engines().size() == 1;
+    for (int boundaries : {400, 5}) {
+      if (boundaries == 5 && seed % 4 != 0) continue;
+      LpBoundOptions options;
+      options.boundaries = boundaries;
+      const Bound bound = lp_bound(flat, in_place, c.iterations, options);
+      REQUIRE(bound.stall.value <= least + 1e-9 * in_place);
+      REQUIRE(bound.stall >= window.stall);
+      REQUIRE(bound.hbm_peak >= window.hbm_peak);
+      if (least <= 0 && one_engine) REQUIRE(bound.hbm_peak <= c.hardware.hbm_usable());
+      tighter += bound.stall > window.stall;
+      positive += bound.stall.value > 0;
+    }
+  }
+  CHECK(positive > 100);
+  CHECK(tighter > 50);
+}
