@@ -3,11 +3,10 @@
 # debootstrap. As root; what is already there is used again.
 # Usage: scripts/test_debian.sh [bookworm|trixie]... [-- options of ctest]
 #   DEBIAN_CHROOTS  where the chroots are (default /var/tmp/hyperoffload-chroots)
-#   DEBIAN_MIRROR   default http://deb.debian.org/debian
+#   DEBIAN_MIRROR   default debootstrap's
 set -euo pipefail
 cd "$(dirname "$0")/.."
 chroots=${DEBIAN_CHROOTS:-/var/tmp/hyperoffload-chroots}
-mirror=${DEBIAN_MIRROR:-http://deb.debian.org/debian}
 suites=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do suites+=("$1"); shift; done
 [ $# -gt 0 ] && shift
@@ -16,7 +15,7 @@ if [ "$(id -u)" -ne 0 ]; then
   echo "test_debian.sh: chroots need root" >&2
   exit 1
 fi
-command -v debootstrap >/dev/null || { apt-get update -q && apt-get install -y -q --no-install-recommends debootstrap; } >&2
+command -v debootstrap >/dev/null || { apt-get update -q && apt-get install -o DPkg::Lock::Timeout=300 -y -q --no-install-recommends debootstrap; } >&2
 mkdir -p "$chroots"
 
 for suite in "${suites[@]}"; do
@@ -24,12 +23,13 @@ for suite in "${suites[@]}"; do
   if [ ! -e "$root/etc/debian_version" ]; then
     echo "== $suite: debootstrap" >&2
     rm -rf "$root.new"
-    debootstrap --variant=minbase "$suite" "$root.new" "$mirror" >&2
+    debootstrap --variant=minbase "$suite" "$root.new" ${DEBIAN_MIRROR:+"$DEBIAN_MIRROR"} >&2
     mv "$root.new" "$root"
   fi
   [ -e /etc/resolv.conf ] && cp -L /etc/resolv.conf "$root/etc/resolv.conf"
   # The tree is copied, the build stays there: what is up to date is not built again.
   mkdir -p "$root/src/hyperoffload"
+  find "$root/src/hyperoffload" -mindepth 1 -maxdepth 1 ! -name 'build*' -exec rm -rf {} +
   tar -c --exclude=./.git --exclude='./build*' --exclude=./out . | tar -x -C "$root/src/hyperoffload" --no-same-owner
   echo "== $suite: $(cat "$root/etc/debian_version")" >&2
   mounted=()
