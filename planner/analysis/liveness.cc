@@ -32,6 +32,12 @@ int Liveness::latest_count(int anchor, int floor) const {
 
 Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
     : positions(graph.ops + 1), repeats(options.repeats), bytes_(graph.bytes), overlap_(graph) {
+  known_.assign(positions, -1);
+  for (int op = 0; op < graph.ops; ++op)
+    if (const auto known = graph.graph->op(OpId(op)).known_after) {
+      known_[op + 1] = known->value + 1;
+      reads_known_late = true;
+    }
   resident.assign(positions + 1, 0);
   pieces.assign(graph.tensors, 1);
   pool_only.assign(graph.tensors, 0);
@@ -164,6 +170,8 @@ void Liveness::add_gap(int tensor, int open, int close, bool loads, bool next_tu
     gap.leave_by = between.first_write;
     gap.resume = between.last_write;
   }
+  if (loads && known_[close % positions] >= 0)
+    gap.resume = std::max(gap.resume, known_[close % positions] + close / positions * positions);
   gaps.push_back(gap);
   gap_of_unit.insert(gap_of_unit.end(), pieces[tensor], static_cast<std::int32_t>(gaps.size() - 1));
   ++versions.back().gaps;

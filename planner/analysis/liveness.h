@@ -31,7 +31,7 @@ struct Gap {
   bool next_turn;         // lies in the iteration after its version's write
   bool must_leave;        // an op in the pool accesses the tensor
   std::int32_t leave_by;  // then: position of the first write there, and of the last
-  std::int32_t resume;
+  std::int32_t resume;  // no load stands behind an earlier position: that last write, or the op that tells what is read
 };
 
 struct Version {
@@ -53,6 +53,7 @@ class Liveness {
 
   int positions = 0;
   bool repeats = false;
+  bool reads_known_late = false;        // some op has `known_after`
   std::vector<Gap> gaps;                // by tensor, in the order of their versions
   std::vector<Version> versions;        // by tensor
   std::vector<std::int32_t> gap_begin;  // by tensor, and one more
@@ -112,6 +113,7 @@ class Liveness {
   void add_pinned(const FlatGraph& graph);
 
   std::vector<std::int64_t> bytes_;
+  std::vector<std::int32_t> known_;  // by position: that of the op after which its reads are known; -1: from the start
   Overlap overlap_;
 };
 

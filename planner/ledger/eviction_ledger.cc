@@ -82,9 +82,14 @@ int EvictionLedger::freed_from(const Gap& g, Ticks store_end) const {
   return std::max(g.open + 1, clock_.first_start_from(store_end - turn(g)));
 }
 
+// Behind which a load may start that leaves `position` free.
+int EvictionLedger::first_anchor(const Gap& g, int position) const {
+  return std::max<int>(liveness_.anchor_freeing(position, g.close), g.resume);
+}
+
 Ticks EvictionLedger::reload_start(int unit, int position) const {
   const Gap& g = gap(unit);
-  const Ticks release = clock_.all_ended(liveness_.anchor_freeing(position, g.close));
+  const Ticks release = clock_.all_ended(first_anchor(g, position));
   return reads_.latest_start(release, clock_.start(g.close), load_ticks(unit));
 }
 
@@ -98,10 +103,10 @@ Verdict EvictionLedger::evict(int unit, int position) {
     commit(unit, from, g.until, {});
     return Verdict::kDone;
   }
-  const int first_anchor = liveness_.anchor_freeing(position, g.close);
-  auto load = reads_.book_latest(clock_.all_ended(first_anchor), clock_.start(g.close), load_ticks(unit));
+  const int first = first_anchor(g, position);
+  auto load = reads_.book_latest(clock_.all_ended(first), clock_.start(g.close), load_ticks(unit));
   if (!load) return Verdict::kLoadLate;
-  const int anchor = std::max(first_anchor, clock_.last_end_by(load->start));
+  const int anchor = std::max(first, clock_.last_end_by(load->start));
   commit(unit, from, liveness_.latest_count(std::min(anchor, g.close - 1), position - 1), std::move(*load));
   return Verdict::kDone;
 }
@@ -112,7 +117,7 @@ Ticks EvictionLedger::exposed(int unit, int position) const {
       units_[unit].evicted ? 0 : std::max<Ticks>(0, store_end(unit) - turn(g) - clock_.start(position));
   if (g.loads) {
     const Ticks length = load_ticks(unit);
-    sum += length - reads_.free(clock_.all_ended(position), clock_.start(g.close), length);
+    sum += length - reads_.free(clock_.all_ended(std::max<int>(position, g.resume)), clock_.start(g.close), length);
   }
   return sum;
 }
@@ -122,15 +127,15 @@ Ticks EvictionLedger::exposed(int unit, int position) const {
 // bit would take as many steps as there are positions.
 Booking EvictionLedger::book_exposed(int unit, int position, int* count_from) {
   const Gap& g = gap(unit);
-  const int first_anchor = liveness_.anchor_freeing(position, g.close);
-  const Ticks release = clock_.all_ended(first_anchor), deadline = clock_.start(g.close),
+  const int first = first_anchor(g, position);
+  const Ticks release = clock_.all_ended(first), deadline = clock_.start(g.close),
               length = load_ticks(unit);
   const Ticks free = reads_.free(release, deadline, length);
   *count_from = g.until;
   if (free == 0) return {};
   auto load = reads_.book_latest(release, deadline, free);
   if (free == length) {
-    const int anchor = std::min(g.close - 1, std::max(first_anchor, clock_.last_end_by(load->start)));
+    const int anchor = std::min(g.close - 1, std::max(first, clock_.last_end_by(load->start)));
     *count_from = liveness_.latest_count(anchor, position - 1);
   }
   return std::move(*load);

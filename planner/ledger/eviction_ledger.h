@@ -65,6 +65,7 @@ class EvictionLedger {
   const std::vector<std::int32_t>& history() const { return history_; }
 
  private:
+  int first_anchor(const Gap& gap, int position) const;
   struct Unit {
     bool evicted = false;
     int from = 0, to = 0;

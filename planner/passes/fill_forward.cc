@@ -107,6 +107,7 @@ class Filler {
 };
 
 bool Filler::index() {
+  if (liveness_.reads_known_late) return false;
   for (std::size_t g = 0; g < liveness_.gaps.size(); ++g) {
     const Gap& gap = liveness_.gaps[g];
     if (gap.must_leave || liveness_.versions[gap.version].clean) return false;

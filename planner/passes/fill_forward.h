@@ -10,7 +10,7 @@
 // A repeated body is walked until its start is forgotten. Result: the evictions of one iteration, in the order
 // in which they happen, and the timeline, for choose_evictions to complete and place_transfers to place.
 // O((positions + units) log). Weakness: moves more than needed where the link has time to spare; blind to
-// the pool's capacity and to ops in the pool (then it finds nothing).
+// the pool's capacity, to ops in the pool and to `known_after` (then it finds nothing).
 #pragma once
 
 #include <cstdint>

@@ -217,7 +217,7 @@ bool Replayer::settle(Ticks until, int q, bool waiting) {
 }
 
 std::optional<Replayed> Replayer::run() {
-  if (graph_.engines > 1) return std::nullopt;
+  if (graph_.engines > 1 || liveness_.reads_known_late) return std::nullopt;
   for (const Gap& gap : liveness_.gaps)
     if (gap.must_leave) return std::nullopt;
   waits_for_.resize(input_.stores.size());

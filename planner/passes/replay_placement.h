@@ -6,7 +6,7 @@
 // use (pending stores give back their bytes when they were expected to; late ones are put off), has room for
 // it; pieces of one tensor that fit together move as one. What starts is anchored behind all that had ended by
 // then, so that program order finds the same room. A repeated body is replayed three times and the last is
-// kept. O((positions + units) log). One engine only, no ops in the pool: else it says nothing.
+// kept. O((positions + units) log). One engine only, no ops in the pool, no `known_after`: else it says nothing.
 #pragma once
 
 #include <optional>

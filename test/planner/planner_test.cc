@@ -1,5 +1,7 @@
 #include "planner/planner.h"
 
+#include <algorithm>
+
 #include "planner/analysis/liveness.h"
 #include "planner/pipeline.h"
 #include "sim/model/check_plan.h"
@@ -134,6 +136,36 @@ TEST_CASE("planner: weights that stream stay in HBM in part where they are too m
   CHECK(stall(outcome) == Approx(0).margin(1e-12));
   // At 500 kB r = 50 kB, and 50.3 us pass an op: 10.3 us of stall each.
   CHECK(stall(planned(t.build(), machine(500'000, 1e9, 1e9, 300e-9), 3)) <= 8 * 10.3e-6 * 1.01);
+}
+
+TEST_CASE("planner: no expert is loaded before its router has run") {
+  // Six layers of a router (1 s), a shared part (10 s) and an expert of 10 B (5 s), HBM for three; a load takes
+  // 10 / 1.2 = 8.3 s. Known after the router it hides behind the shared part; known only after that, all of it
+  // shows, for each of the three (once) or more (again and again) that are not there.
+  for (const bool early : {true, false})
+    for (const int iterations : {1, 5}) {
+      Toy t;
+      std::vector<OpId> known;
+      std::vector<TensorId> experts;
+      for (int layer = 0; layer < 6; ++layer) {
+        experts.push_back(t.weight("e" + std::to_string(layer), 10));
+        const OpId router = t.op(1, {}), shared = t.op(10, {});
+        known.push_back(early ? router : shared);
+        t.op(5, {experts.back()});
+        t.last().known_after = known.back();
+      }
+      const PlanOutcome outcome = planned(t.build(), machine(30, 1.2, 1.2), iterations);
+      for (const Action& action : outcome.plan.actions) {
+        if (action.kind != ActionKind::kPrefetch) continue;
+        const auto layer = std::find(experts.begin(), experts.end(), action.tensor) - experts.begin();
+        INFO("expert " << layer << " after op " << action.after_op.value);
+        CHECK(action.after_op.value >= known[static_cast<std::size_t>(layer)].value);
+      }
+      if (early)
+        CHECK(stall(outcome) == Approx(0).margin(1e-9));
+      else
+        CHECK(stall(outcome) >= 3 * 10 / 1.2 * (1 - 1e-9));
+    }
 }
 
 TEST_CASE("planner: a step of the search left out changes how good a plan is, not whether it is valid") {
