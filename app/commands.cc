@@ -38,21 +38,6 @@ Inputs load_inputs(const MachineOptions& options) {
   return {load_graph(options.trace), load_machine(options)};
 }
 
-int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ranks) {
-  const Hardware hardware = load_machine(options);
-  check_rank_count(ranks, hardware, options.trace + ": ranks");
-  if (!options.plan.empty())
-    throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
-  if (options.fold) throw InputError("--fold", "a trace of several ranks", "one trace that all NPUs replay");
-  const RankJob job{ranks, hardware, options.iterations, !options.timeline.empty()};
-  const Evaluation evaluation = evaluate_ranks(job, parse_policy(options.policy, "--policy"));
-  if (!evaluation.result.has_figures()) throw InfeasibleError(evaluation.result.reason);
-  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation);
-  if (!options.output.empty()) write_output(options.output, result_to_json(evaluation.result));
-  if (options.output != "-") write_output("-", results_table({evaluation.result}));
-  return 0;
-}
-
 TimelineFilter filter_of(const TimelineOptions& options, int npus) {
   TimelineFilter filter;
   if (!options.from.empty()) filter.from = parse_seconds(options.from, "--timeline-from");
@@ -70,6 +55,23 @@ TimelineFilter filter_of(const TimelineOptions& options, int npus) {
 
 bool any(const TimelineOptions& options) {
   return !options.from.empty() || !options.to.empty() || !options.min_duration.empty() || options.npu >= 0;
+}
+
+int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ranks) {
+  const Hardware hardware = load_machine(options);
+  check_rank_count(ranks, hardware, options.trace + ": ranks");
+  if (!options.plan.empty())
+    throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
+  if (options.fold) throw InputError("--fold", "a trace of several ranks", "one trace that all NPUs replay");
+  if (options.bound != "window") throw InputError("--bound", options.bound + " with a trace of several ranks", "window");
+  const TimelineFilter filter = filter_of(options.show, hardware.npu_count);
+  const RankJob job{ranks, hardware, options.iterations, !options.timeline.empty()};
+  const Evaluation evaluation = evaluate_ranks(job, parse_policy(options.policy, "--policy"));
+  if (!evaluation.result.has_figures()) throw InfeasibleError(evaluation.result.reason);
+  if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation, filter);
+  if (!options.output.empty()) write_output(options.output, result_to_json(evaluation.result));
+  if (options.output != "-") write_output("-", results_table({evaluation.result}));
+  return 0;
 }
 
 }  // namespace
@@ -150,11 +152,11 @@ int simulate_command(const SimulateOptions& options) {
                      "one of them");
   if (options.output == "-" && options.timeline == "-")
     throw InputError("--timeline", "- beside -o -", "at most one of them on standard output");
+  if (options.timeline.empty() && any(options.show))
+    throw InputError("simulate", "a choice of what the timeline shows, but no timeline", "--timeline FILE");
   std::vector<Graph> ranks = load_rank_graphs(options.trace);
   if (ranks.size() > 1) return simulate_ranks(options, ranks);
   const Inputs inputs{std::move(ranks.front()), load_machine(options)};
-  if (options.timeline.empty() && any(options.show))
-    throw InputError("simulate", "a choice of what the timeline shows, but no timeline", "--timeline FILE");
   const TimelineFilter filter = filter_of(options.show, options.fold ? 1 : inputs.hardware.npu_count);
   const Job job{inputs.graph, inputs.hardware, options.iterations, !options.timeline.empty(), options.fold,
                 false, bound};
