@@ -48,7 +48,7 @@ void check_value(const PolicySpec& spec, const PolicyOption& option, const std::
   if (option.kind == Kind::kBytes) {
     parse_bytes(value, place);
   } else if (option.kind == Kind::kSeconds) {
-    parse_seconds(value, place);
+    if (parse_seconds(value, place) > Seconds(1)) throw InputError(place, in_quotes(value), "a time of at most 1s");
   } else {
     const double number = option.kind == Kind::kWord ? std::numeric_limits<double>::quiet_NaN() : number_in(value);
     const bool fine = number >= static_cast<double>(option.min) && number <= static_cast<double>(option.max) &&

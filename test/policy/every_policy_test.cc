@@ -124,5 +124,7 @@ TEST_CASE("every option of every policy has a default that is accepted, and refu
       CHECK_FALSE(option.help.empty());
       CHECK_NOTHROW(parse_policy(entry.info.name + ":" + option.name + "=" + option.fallback, "--policy"));
       CHECK_THROWS(parse_policy(entry.info.name + ":" + option.name + "=a heap", "--policy"));
+      if (option.kind == PolicyOption::Kind::kSeconds)
+        CHECK_THROWS(parse_policy(entry.info.name + ":" + option.name + "=1e300us", "--policy"));
     }
 }
