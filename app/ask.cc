@@ -78,7 +78,7 @@ Target read_target(const AskOptions& options) {
   if (options.max_time) target.time = parse_seconds(*options.max_time, "--max-time");
   if (options.min_tokens) {
     if (!(*options.min_tokens > 0 && std::isfinite(*options.min_tokens)))
-      throw InputError("--min-tokens", shortest_decimal(*options.min_tokens), "tokens a second, above 0");
+      throw InputError("--min-tokens", fmt::format("{}", *options.min_tokens), "tokens a second, above 0");
     target.tokens = options.min_tokens;
   }
   if (!target.time && !target.tokens && !target.slowdown) target.slowdown = 1;

@@ -232,6 +232,7 @@ TEST_CASE("a wrong question is one sentence") {
   write_text(q.folder / "bad.yaml", "currency: EUR\nmachines:\n  - {hardware: t.json, npu_hour: -1}\n");
   const std::pair<const char*, std::string> cases[] = {
       {"hbm", "--max-slowdown fast"},    {"hbm", "--max-time 5"},           {"hbm", "--min-tokens 0"},
+      {"hbm", "--min-tokens nan"},       {"hbm", "--min-tokens 1e400"},
       {"hbm", "--policy graf"},          {"hbm", "--tolerance 90%"},        {"sequence", ""},
       {"batch", "--step 0"},             {"layers", "--layers 5"},          {"layers", "--layers -1"},
       {"machine", ""},                   {"machine", "--prices none.yaml"}, {"machine", "--prices " + (q.folder / "bad.yaml")},
