@@ -120,6 +120,7 @@ test("charts read out by keyboard, have names, and stand beside tables", async (
   assert.equal(unnamed, 0);
   await p.focus("#time summary");
   await p.keyboard.press("Enter");
+  await p.waitForSelector("#time details tbody tr");  // written when the details open
   const rows = await p.$$eval("#time details tbody tr", (all) => all.map((r) => Number(r.querySelector("td").dataset.value)));
   assert.equal(rows.length, 20);
   assert.equal(Math.max(...rows), results.find((r) => r.policy === "graph").hbm_peak_bytes);
