@@ -55,12 +55,6 @@ constexpr const char* to_string(DataType type) {
   return "";
 }
 
-inline std::optional<DataType> data_type_from(const std::string& name) {
-  for (DataType type : kAllDataTypes)
-    if (name == to_string(type)) return type;
-  return std::nullopt;
-}
-
 inline constexpr std::int64_t kMostElements = std::int64_t{1} << 50;  // of one tensor
 
 constexpr Bytes bytes_of(std::int64_t elements, DataType type) {
