@@ -17,11 +17,7 @@
 #include <string>
 #include <vector>
 
-#if __has_include("planner/bound/lp_bound.h")
 #include "planner/bound/lp_bound.h"
-#define HAS_LP_BOUND 1
-#endif
-#include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
@@ -49,6 +45,9 @@ struct Outcome {
   double cpu = 0;
 };
 
+// Enough for a repeated body to settle: plan and bound are of an iteration that ends as it began.
+int iterations(const FamilyCase& c) { return c.repeats ? 40 : 1; }
+
 double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -66,13 +65,10 @@ class BoundCache {
   double stall(const std::string& key, const FamilyCase& c, double ideal) {
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
-#if HAS_LP_BOUND
     LpBoundOptions options;
     options.hbm = false;
-    const double value = lp_bound(FlatGraph(c.graph, c.hardware), ideal, c.repeats ? 3 : 1, options).stall.value;
-#else
-    const double value = window_bound(FlatGraph(c.graph, c.hardware), ideal, c.repeats ? 3 : 1).stall.value;
-#endif
+    options.steady = true;
+    const double value = lp_bound(FlatGraph(c.graph, c.hardware), ideal, iterations(c), options).stall.value;
     if (!path_.empty()) std::ofstream(path_, std::ios::app) << fmt::format("{} {}\n", key, value);
     return known_[key] = value;
   }
@@ -88,7 +84,7 @@ Outcome judge(const Settings& settings, BoundCache& bounds, Family family, int s
   FamilyCase c = family_case(family, static_cast<std::uint64_t>(seed), o.ops, load);
   c.hardware.hbm_capacity = Bytes(c.peak * share / 100);
   PlannerOptions options;
-  options.iterations = c.repeats ? 3 : 1;
+  options.iterations = iterations(c);
   options.effort = settings.effort;
   options.skip = settings.skip;
   const double before = cpu_seconds();
@@ -155,7 +151,7 @@ void print_times() {
         FamilyCase c = family_case(family, 1, ops, load);
         c.hardware.hbm_capacity = Bytes(c.peak * 6 / 10);
         PlannerOptions options;
-        options.iterations = c.repeats ? 3 : 1;
+        options.iterations = iterations(c);
         options.effort = effort;
         const double before = cpu_seconds();
         const Plan plan = make_plan(c.graph, c.hardware, options).plan;

@@ -5,7 +5,8 @@
 
 namespace hyperoffload {
 
-EngineView::EngineView(const FlatGraph& graph, int engine, int iterations) : iterations_(iterations) {
+EngineView::EngineView(const FlatGraph& graph, int engine, int iterations, bool circle)
+    : iterations_(iterations), circle_(circle) {
   for (OpId id : graph.graph->engine_ops(EngineId(engine))) {
     op.push_back(id.value);
     std::int64_t bytes = 0;
@@ -94,11 +95,42 @@ void EngineView::keep(const FlatGraph& graph, Stay stay) {
   if (stay.pool_start && stay.gaps.size() == 1 && !stay.gaps[0].loads) return;
   if (stay.gaps.empty()) return;
   for (const IdleGap& gap : stay.gaps) {
-    if (gap.after + 1 >= gap.until) continue;
-    resident[gap.after + 1] += graph.bytes[stay.tensor];
-    resident[gap.until] -= graph.bytes[stay.tensor];
+    if (gap.after + 1 < gap.until) add_idle(gap, graph.bytes[stay.tensor]);
   }
   stays.push_back(std::move(stay));
+}
+
+// By differences of positions.
+void EngineView::add_idle(const IdleGap& gap, std::int64_t bytes) {
+  resident[gap.after + 1] += bytes;
+  resident[std::min(gap.until, 2 * places)] -= bytes;
+  if (gap.until <= 2 * places) return;
+  resident[0] += bytes;
+  resident[gap.until - 2 * places] -= bytes;
+}
+
+// From the first write, if there is one, round the circle to it again. The first stay ends with the gap across
+// the iteration's end; what comes behind that, up to the first write, is left free to have a copy: so the program
+// is the one of an open iteration, and what joins its two ends.
+void EngineView::add_circle(const FlatGraph& graph, int tensor) {
+  const auto accesses = graph.graph->accesses(TensorId(tensor));
+  const int count = static_cast<int>(accesses.size()), end = 2 * places;
+  const auto start = [&](int k) { return 2 * graph.place(accesses[k % count].op.value) + (k < count ? 0 : end); };
+  int first = 0;
+  while (first < count && !accesses[first].writes) ++first;
+  const bool written = first < count;
+  if (!written) first = 0;
+  Stay stay{tensor, written ? start(first) + 1 : Stay::kClean, false, false, {}};
+  for (int k = first; k < first + count; ++k) {
+    const Access& next = accesses[(k + 1) % count];
+    const int turn = k < count ? 0 : end;
+    add_gap(stay, {start(k) + 1 - turn, start(k + 1) - turn, start(k + 1) - turn, next.reads});
+    if (next.writes)
+      keep(graph, std::exchange(stay, Stay{tensor, start(k + 1) + 1, false, false, {}}));
+    else if (k + 1 >= count)
+      keep(graph, std::exchange(stay, Stay{tensor, Stay::kClean, false, false, {}}));
+  }
+  keep(graph, std::move(stay));
 }
 
 void EngineView::add_tensor(const FlatGraph& graph, int engine, int tensor) {
@@ -106,6 +138,7 @@ void EngineView::add_tensor(const FlatGraph& graph, int engine, int tensor) {
   if (graph.bytes[tensor] == 0) return;
   const bool persistent = graph.persistent[tensor], input = graph.graph->is_input(TensorId(tensor));
   if (accesses.empty() && !persistent) return;
+  if (circle_ && persistent) return accesses.empty() ? void() : add_circle(graph, tensor);
   const int never = -2, end = 2 * places;
   Stay stay{tensor, -1, false, false, {}};
   int open = persistent || input ? -1 : never;  // idle behind this position

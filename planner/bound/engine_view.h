@@ -9,6 +9,8 @@
 // `loads`, the bytes must be back by `close`. A *stay* is one version of a tensor, from a write to the next:
 // within it one store serves all its gaps. `stored_from`: its store ends behind that position; kClean: it has
 // a pool copy. `pool_start`: a cold pass may begin with it in the pool instead, with a copy; `pool_only`: must.
+// `circle`: the iteration's end is its start (one engine, no ops in the pool); positions go on past the end, where
+// 2 x places + p is p of the next turn.
 // O(ops + dependencies + accesses).
 #pragma once
 
@@ -39,7 +41,7 @@ struct ForcedWait {
 };
 
 struct EngineView {
-  EngineView(const FlatGraph& graph, int engine, int iterations);
+  EngineView(const FlatGraph& graph, int engine, int iterations, bool circle = false);
 
   int places = 0;
   std::vector<std::int32_t> op;           // by place
@@ -56,10 +58,13 @@ struct EngineView {
   void place_others(const FlatGraph& graph, int engine);
   void find_waits(const FlatGraph& graph, int engine);
   void add_tensor(const FlatGraph& graph, int engine, int tensor);
+  void add_circle(const FlatGraph& graph, int tensor);
   void add_gap(Stay& stay, IdleGap gap) const;
+  void add_idle(const IdleGap& gap, std::int64_t bytes);
   void keep(const FlatGraph& graph, Stay stay);
 
   int iterations_;
+  bool circle_;
   std::vector<Around> around_;  // by op of other engines or in the pool
 };
 

@@ -16,27 +16,32 @@ namespace {
 class LpBound {
  public:
   LpBound(const FlatGraph& graph, double ideal, int iterations, const LpBoundOptions& options)
-      : graph_(graph), ideal_(ideal), iterations_(iterations), options_(options) {}
+      : graph_(graph),
+        ideal_(ideal),
+        iterations_(iterations),
+        options_(options),
+        steady_(options.steady && iterations > 1 && graph.engines == 1 &&
+                std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) == graph.ops) {}
   Bound run(LpBoundStats& stats);
 
  private:
   struct Grid {
     std::vector<int> positions;
+    int turn = 0;  // positions from here on are those of the next turn of a circle
     // The first slot that ends at the position or behind it; that ends behind it.
-    int slot_to(int position) const { return first([&](int p) { return p >= position; }); }
-    int slot_behind(int position) const { return first([&](int p) { return p > position; }); }
-    template <class Test>
-    int first(Test test) const {
-      return static_cast<int>(std::partition_point(positions.begin(), positions.end(),
-                                                   [&](int p) { return !test(p); }) -
-                              positions.begin());
+    int slot_to(int position) const { return slot_behind(position - 1); }
+    int slot_behind(int position) const {
+      const bool next = turn > 0 && position + 1 >= turn;
+      return static_cast<int>(
+          std::upper_bound(positions.begin(), positions.end(), position - (next ? turn : 0)) - positions.begin() +
+          (next ? positions.size() : 0));
     }
   };
   Grid choose_grid(const EngineView& view, const std::vector<std::int64_t>& excess, int limit) const;
   std::vector<std::int64_t> excess_over(const EngineView& view, std::int64_t hbm) const;
   std::vector<std::int64_t> whole_capacity(const EngineView& view, std::int64_t hbm) const;
   OffloadLp program(const EngineView& view, const std::vector<std::int64_t>& excess, int boundaries,
-                    bool any_placement) const;
+                    bool any_placement, bool circle = false) const;
   void add_slots(const EngineView& view, const Grid& grid, OffloadLp& lp) const;
   void add_units(const EngineView& view, const Grid& grid, bool any_placement, OffloadLp& lp) const;
   LpOutcome solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const;
@@ -47,12 +52,13 @@ class LpBound {
   const double ideal_;
   const int iterations_;
   const LpBoundOptions& options_;
+  const bool steady_;
 };
 
 std::vector<std::int64_t> LpBound::excess_over(const EngineView& view, std::int64_t hbm) const {
   std::vector<std::int64_t> excess = view.resident;
   for (std::int64_t& bytes : excess) bytes -= hbm;
-  if (options_.whole_tensors && graph_.engines == 1) {
+  if (options_.whole_tensors && graph_.engines == 1 && !steady_) {
     const auto capacity = whole_capacity(view, hbm);
     for (std::size_t p = 0; p < excess.size(); ++p) excess[p] += hbm - capacity[p];
   }
@@ -102,12 +108,12 @@ LpBound::Grid LpBound::choose_grid(const EngineView& view, const std::vector<std
 void LpBound::add_slots(const EngineView& view, const Grid& grid, OffloadLp& lp) const {
   const NpuMachine& m = graph_.machine;
   const double b = m.hbm_bandwidth, read = std::min(m.read_bandwidth, b), write = std::min(m.write_bandwidth, b);
-  lp.slots.assign(grid.positions.size() + 1, {0, 0, 0, 0});
+  lp.slots.assign(grid.positions.size() + (lp.circle ? 0 : 1), {0, 0, 0, 0});
   std::vector<char> read_held(lp.slots.size(), 0), write_held = read_held, both_held = read_held;
   for (int place = 0; place < view.places; ++place) {
     const OpCost& cost = graph_.cost[view.op[place]];
     const double d = cost.alone.value, left = std::max(0.0, b * d - static_cast<double>(cost.hbm_bytes.value));
-    const int s = grid.slot_to(2 * place + 1);
+    const int s = lp.slot(grid.slot_to(2 * place + 1));
     LpSlot& slot = lp.slots[s];
     slot.seconds += d;
     slot.read_bytes += std::min(read * d, left);
@@ -160,7 +166,8 @@ void LpBound::add_units(const EngineView& view, const Grid& grid, bool any_place
     largest[it->second] = std::max(largest[it->second], bytes);
   };
   std::vector<int> over{0};  // prefix sums: boundaries without room for all
-  for (double excess : lp.excess) over.push_back(over.back() + (excess > 0));
+  for (int turn = 0; turn < lp.turns(); ++turn)
+    for (double excess : lp.excess) over.push_back(over.back() + (excess > 0));
   for (const Stay& stay : view.stays) {
     const bool clean = stay.stored_from == Stay::kClean, pool_only = stay.pool_only && !any_placement;
     std::vector<LpGap> gaps;
@@ -184,9 +191,11 @@ void LpBound::add_units(const EngineView& view, const Grid& grid, bool any_place
 }
 
 OffloadLp LpBound::program(const EngineView& view, const std::vector<std::int64_t>& excess, int boundaries,
-                           bool any_placement) const {
+                           bool any_placement, bool circle) const {
   OffloadLp lp;
-  const Grid grid = choose_grid(view, excess, boundaries);
+  Grid grid = choose_grid(view, excess, boundaries);
+  lp.circle = circle;
+  if (circle) grid.turn = 2 * view.places;
   for (int p : grid.positions) lp.excess.push_back(static_cast<double>(excess[p]));
   lp.hbm_bandwidth = graph_.machine.hbm_bandwidth;
   lp.time_scale = ideal_ > 0 ? ideal_ : 1;
@@ -210,7 +219,7 @@ LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, Lp
 
 double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const auto excess = excess_over(view, graph_.machine.hbm);
-  const OffloadLp lp = program(view, excess, std::max(2, options_.boundaries), false);
+  const OffloadLp lp = program(view, excess, std::max(2, options_.boundaries), false, steady_);
   const LpOutcome outcome = solve_program(lp, {60, 1e-4, 1e-5 * ideal_}, stats);
   stats.stall_upper = std::max(stats.stall_upper, view.alone + outcome.upper - ideal_);
   return view.alone + outcome.lower;
@@ -243,11 +252,11 @@ Bound LpBound::run(LpBoundStats& stats) {
   bound.method = "lp";
   double end = 0;
   for (int e = 0; e < graph_.engines; ++e) {
-    const EngineView view(graph_, e, iterations_);
+    const EngineView view(graph_, e, iterations_, steady_);
     if (view.places == 0 || view.stays.empty()) continue;
     const std::int64_t working = *std::max_element(view.working_set.begin(), view.working_set.end());
     if (options_.stall && working <= graph_.machine.hbm) end = std::max(end, least_end(view, stats));
-    if (options_.hbm) bound.hbm_peak = Bytes(least_hbm(view, std::max(working, bound.hbm_peak.value), stats));
+    if (options_.hbm && !steady_) bound.hbm_peak = Bytes(least_hbm(view, std::max(working, bound.hbm_peak.value), stats));
   }
   // Rounded in the bound's disfavour: a proof must survive the last bits.
   const double stall = end * (1 - 1e-12) - ideal_;

@@ -35,6 +35,12 @@
 // window_bound. Proven for program order, without recomputation.
 // Whole tensors: what lies idle in HBM at a boundary are whole tensors, so that the capacity left to them is at
 // most the largest sum of some of their sizes: an internal limit for plans without pieces on one engine.
+// Steady: where an iteration ends in the very state it began in (what is where, what is on its way), it goes on
+// round a circle: behind its last boundary comes its first, and stays of persistent tensors run from a write to
+// the next through the iteration's end. 1-6 hold for them as for any other, so that the program on the circle
+// bounds the time of such an iteration; as it is convex and the same every turn, also the mean time over any
+// number of iterations behind which a state returns. A plan is one body repeated, which settles; but the last of
+// a few iterations, still living on what the first left in HBM, can be faster: not a limit for a given N.
 // Cost: `boundaries` bounds the program (docs/planner.md has figures). Weakness: coarse boundaries, what other
 // engines hold in HBM, and the free state at the start of a repeated iteration.
 #pragma once
@@ -47,6 +53,8 @@ namespace hyperoffload {
 struct LpBoundOptions {
   bool whole_tensors = false;
   int boundaries = 400;
+  // The least stall of an iteration that ends in the state it began in; with one engine and no ops in the pool.
+  bool steady = false;
   bool stall = true, hbm = true;  // which limits to work out; the other is the window's
 };
 

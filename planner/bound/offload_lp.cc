@@ -126,13 +126,14 @@ void Master::add(const std::vector<std::pair<int, Pattern>>& patterns) {
   for (const auto& [u, pattern] : patterns) {
     const LpUnit& unit = lp_.units[u];
     const auto move = [&](int slot, const std::vector<int>& link, const std::vector<int>& shared, double cost) {
-      entry(link[slot], unit.bytes * cost / time_);
-      entry(shared[slot], unit.bytes * hbm);
-      entry(rows_.hbm_both[slot], unit.bytes * hbm);
+      const int s = lp_.slot(slot);
+      entry(link[s], unit.bytes * cost / time_);
+      entry(shared[s], unit.bytes * hbm);
+      entry(rows_.hbm_both[s], unit.bytes * hbm);
     };
     if (pattern.store >= 0) move(pattern.store, rows_.write, rows_.hbm_write, unit.write_cost);
     for (const Pattern::Away& away : pattern.away) {
-      for (int b = away.from; b <= away.to; ++b) entry(rows_.memory[b], unit.bytes / byte_);
+      for (int b = away.from; b <= away.to; ++b) entry(rows_.memory[lp_.boundary(b)], unit.bytes / byte_);
       if (away.load >= 0) move(away.load, rows_.read, rows_.hbm_read, unit.read_cost);
     }
     entry(rows_.unit[u], 1);

@@ -9,6 +9,8 @@
 //   sum(memory price x excess) - sum(link price x time) - sum over units of what its best pattern gains.
 // Clp only looks for good prices, over the patterns found so far; `lower` is computed here from the prices,
 // and holds whatever the solver's tolerances. Units: seconds and bytes; scaled inside.
+// On a circle the last boundary is followed by the first: there are K slots, slot 0 lies between the two, and
+// units count on past K, where K + b is b of the next turn.
 // Cost: rounds x (sum of the gaps' lengths + one warm simplex).
 #pragma once
 
@@ -44,12 +46,20 @@ struct LpWait {  // seconds that lie somewhere in these slots
 };
 
 struct OffloadLp {
-  std::vector<LpSlot> slots;   // K + 1
+  bool circle = false;
+  std::vector<LpSlot> slots;   // K + 1; on a circle K
   std::vector<double> excess;  // by boundary: bytes over capacity if nothing leaves; <= 0: no limit there
   std::vector<LpWait> waits;
   std::vector<LpUnit> units;
   double hbm_bandwidth = 1;
   double time_scale = 1;
+
+  int turns() const { return circle ? 2 : 1; }
+  int slot(int s) const {  // s from -K on
+    const int count = static_cast<int>(slots.size());
+    return (s + count) % count;
+  }
+  int boundary(int b) const { return b % static_cast<int>(excess.size()); }
 };
 
 struct LpLimits {

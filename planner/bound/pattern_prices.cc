@@ -21,12 +21,14 @@ Prices Prices::mixed(const Prices& other, double weight) const {
 PatternPricer::At::At(const PatternPricer& pricer, const Prices& prices) : lp_(pricer.lp_) {
   const double time = lp_.time_scale, hbm = 1 / (lp_.hbm_bandwidth * time);
   relief_.push_back(0);
-  for (double price : prices.memory) relief_.push_back(relief_.back() + price / pricer.byte_);
-  for (std::size_t s = 0; s < prices.read.size(); ++s) {
-    read_.push_back(prices.read[s] / time);
-    write_.push_back(prices.write[s] / time);
-    hbm_load_.push_back((prices.hbm_read[s] + prices.hbm_both[s]) * hbm);
-    hbm_store_.push_back((prices.hbm_write[s] + prices.hbm_both[s]) * hbm);
+  for (int turn = 0; turn < lp_.turns(); ++turn) {
+    for (double price : prices.memory) relief_.push_back(relief_.back() + price / pricer.byte_);
+    for (std::size_t s = 0; s < prices.read.size(); ++s) {
+      read_.push_back(prices.read[s] / time);
+      write_.push_back(prices.write[s] / time);
+      hbm_load_.push_back((prices.hbm_read[s] + prices.hbm_both[s]) * hbm);
+      hbm_store_.push_back((prices.hbm_write[s] + prices.hbm_both[s]) * hbm);
+    }
   }
 }
 
@@ -138,18 +140,21 @@ double PatternPricer::At::best(int u, Pattern& pattern) const {
 // By unit and gap: its load's slots if all are loaded one after another, as late as can be.
 std::vector<std::vector<PatternPricer::Span>> PatternPricer::latest_loads() const {
   struct Load {
-    int close, unit, gap;
+    int close, unit, gap, turn;  // slots of turns before
   };
+  const int count = static_cast<int>(lp_.slots.size()), least = lp_.circle ? -count : 0;
   std::vector<Load> loads;
   std::vector<std::vector<Span>> slots;
   for (std::size_t u = 0; u < lp_.units.size(); ++u) {
     slots.emplace_back(lp_.units[u].gaps.size());
-    for (std::size_t g = 0; g < lp_.units[u].gaps.size(); ++g)
-      if (lp_.units[u].gaps[g].loads)
-        loads.push_back({lp_.units[u].gaps[g].close, static_cast<int>(u), static_cast<int>(g)});
+    for (std::size_t g = 0; g < lp_.units[u].gaps.size(); ++g) {
+      const LpGap& gap = lp_.units[u].gaps[g];
+      const int close = lp_.slot(gap.close);
+      if (gap.loads) loads.push_back({close, static_cast<int>(u), static_cast<int>(g), gap.close - close});
+    }
   }
   std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.close > b.close; });
-  int slot = static_cast<int>(lp_.slots.size()) - 1;
+  int slot = count - 1;
   double left = lp_.slots.back().seconds;
   for (const Load& load : loads) {
     const LpUnit& unit = lp_.units[load.unit];
@@ -158,13 +163,13 @@ std::vector<std::vector<PatternPricer::Span>> PatternPricer::latest_loads() cons
       left = lp_.slots[slot].seconds;
     }
     double seconds = unit.bytes * unit.read_cost;
-    slots[load.unit][load.gap].last = slot;
-    while (seconds > left && slot > 0) {
+    slots[load.unit][load.gap].last = std::max(0, slot + load.turn);
+    while (seconds > left && slot > least) {
       seconds -= left;
-      left = lp_.slots[--slot].seconds;
+      left = lp_.slots[lp_.slot(--slot)].seconds;
     }
     left -= seconds;
-    slots[load.unit][load.gap].first = slot;
+    slots[load.unit][load.gap].first = std::max(0, slot + load.turn);
   }
   return slots;
 }
@@ -173,26 +178,28 @@ std::vector<std::vector<PatternPricer::Span>> PatternPricer::latest_loads() cons
 std::vector<PatternPricer::Span> PatternPricer::earliest_stores() const {
   std::vector<int> order;
   std::vector<Span> slots(lp_.units.size());
+  const auto from = [&](int u) { return lp_.slot(lp_.units[u].stored_from); };
   for (std::size_t u = 0; u < lp_.units.size(); ++u)
     if (lp_.units[u].stored_from != LpUnit::kClean) order.push_back(static_cast<int>(u));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return lp_.units[a].stored_from < lp_.units[b].stored_from; });
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return from(a) < from(b); });
+  const int end = lp_.turns() * static_cast<int>(lp_.slots.size());
   int slot = 0;
   double left = lp_.slots[0].seconds;
   for (int u : order) {
     const LpUnit& unit = lp_.units[u];
-    if (unit.stored_from > slot) {
-      slot = unit.stored_from;
+    const int turn = unit.stored_from - from(u);
+    if (from(u) > slot) {
+      slot = from(u);
       left = lp_.slots[slot].seconds;
     }
     double seconds = unit.bytes * unit.write_cost;
-    slots[u].first = slot;
-    while (seconds > left && slot + 1 < static_cast<int>(lp_.slots.size())) {
+    slots[u].first = std::min(slot + turn, end - 1);
+    while (seconds > left && slot + 1 < end) {
       seconds -= left;
-      left = lp_.slots[++slot].seconds;
+      left = lp_.slots[lp_.slot(++slot)].seconds;
     }
     left -= seconds;
-    slots[u].last = slot;
+    slots[u].last = std::min(slot + turn, end - 1);
   }
   return slots;
 }
