@@ -18,6 +18,7 @@
 #include "sim/report/result_json.h"
 #include "sim/report/table.h"
 #include "sim/report/trace_info.h"
+#include "sim/workload/jitter.h"
 #include "sim/workload/workload.h"
 
 namespace hyperoffload {
@@ -81,6 +82,13 @@ int trace_generate_command(const std::string& workload, const std::string& outpu
   return 0;
 }
 
+int trace_jitter_command(const std::string& trace, const std::string& by, std::uint64_t seed, const std::string& output) {
+  const double share = parse_percent(by, "--by");
+  if (share >= 1) throw InputError("--by", by, "a percentage from 0 on, below 100%");
+  write_output(output, graph_to_json(with_jitter(load_graph(trace), share, seed)));
+  return 0;
+}
+
 int trace_info_command(const std::string& trace, bool json) {
   const TraceInfo info = trace_info(load_graph(trace));
   write_output("-", json ? trace_info_json(info) : trace_info_table(info));
@@ -108,6 +116,7 @@ int plan_command(const PlanOptions& options) {
   planner.explain = options.explain;
   planner.effort = options.effort;
   planner.pinned = options.pinned;
+  planner.read_slack = planner.write_slack = parse_percent(options.slack, "--slack");
   if (options.frontier) return frontier_command(options, inputs, planner);
   PlanOutcome outcome;
   if (options.max_slowdown.empty()) {

@@ -2,6 +2,7 @@
 // Standard output carries results only. "-" as a file name is standard input or output.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,6 +35,7 @@ struct PlanOptions : MachineOptions {
   int width = 80;
   int effort = 1;
   std::string max_slowdown;  // "1%": the least HBM that keeps it
+  std::string slack = "0%";  // of transfer times
   bool frontier = false;
   int points = 12;  // of the frontier
   bool reorder = false;
@@ -57,6 +59,7 @@ struct ReportOptions {
 int run_command(const RunOptions& options);
 int report_command(const ReportOptions& options);
 int trace_generate_command(const std::string& workload, const std::string& output);
+int trace_jitter_command(const std::string& trace, const std::string& by, std::uint64_t seed, const std::string& output);
 int trace_info_command(const std::string& trace, bool json);
 int plan_command(const PlanOptions& options);
 int check_command(const CheckOptions& options);

@@ -167,6 +167,8 @@ void add_ask(CLI::App& app, AskOptions& options, Command& chosen) {
 
 struct TraceOptions {
   std::string input, output;
+  std::string by;  // of jitter
+  std::uint64_t seed = 1;
   bool json = false;
 };
 
@@ -204,6 +206,17 @@ void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Comm
       "Example: hyperoffload trace generate configs/workloads/llama-3.1-8b-prefill.yaml -o prefill.json");
   generate->callback([&] { chosen = [&] { return trace_generate_command(options.input, options.output); }; });
   add_import(*trace, import, chosen);
+  auto* jitter = trace->add_subcommand("jitter", "the same trace with kernels that take other times, by chance");
+  jitter->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")->required();
+  jitter->add_option("--by", options.by, "each op takes up to so much more or less, such as 10%")->required();
+  jitter->add_option("--seed", options.seed, "another number, other times (default 1)")->check(CLI::NonNegativeNumber);
+  jitter
+      ->add_option("-o,--output", options.output,
+                   "layer trace to write; gzipped if it ends in .gz; - is standard output")
+      ->required();
+  jitter->footer("Example: hyperoffload trace jitter prefill.json --by 10% --seed 3 -o jittered.json");
+  jitter->callback(
+      [&] { chosen = [&] { return trace_jitter_command(options.input, options.by, options.seed, options.output); }; });
   auto* info =
       trace->add_subcommand("info", "counts, bytes by kind, FLOPs, the peak of live bytes and where it is");
   info->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")
@@ -241,6 +254,9 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
       ->check(whole_number(0, 2));
   auto* slowdown = plan->add_option("--max-slowdown", options.max_slowdown,
                                     "plans for the least HBM that keeps this slowdown, such as 1%");
+  plan->add_option("--slack", options.slack,
+                   "places transfers as if they took so much longer, such as 10%, against kernels that run faster than "
+                   "the trace says");
   plan->add_flag("--frontier", options.frontier, "HBM against time, point by point, instead of a plan (JSON; CSV "
                                                  "if -o ends in .csv)")
       ->excludes(slowdown);

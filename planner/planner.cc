@@ -56,6 +56,16 @@ Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iter
                                     : window_bound(graph, ideal, iterations);
 }
 
+// With links as slow as transfers are to be placed for.
+FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options) {
+  NpuMachine& machine = graph.machine;
+  machine.read_bandwidth /= 1 + options.read_slack;
+  machine.read_latency *= 1 + options.read_slack;
+  machine.write_bandwidth /= 1 + options.write_slack;
+  machine.write_latency *= 1 + options.write_slack;
+  return graph;
+}
+
 }  // namespace
 
 std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned) {
@@ -97,7 +107,9 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   if (pool_takes_part(flat) ||
       *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
-    Found found = search_plan(flat, ideal, {options.iterations, options.effort, options.skip, enough});
+    const SearchOptions search{options.iterations, options.effort, options.skip, enough};
+    const bool slack = options.read_slack != 0 || options.write_slack != 0;
+    Found found = slack ? search_plan(with_slack(flat, options), ideal, search) : search_plan(flat, ideal, search);
     found.written.plan.bound = std::move(outcome.plan.bound);
     outcome.plan = std::move(found.written.plan);
   }

@@ -33,6 +33,10 @@ struct PlannerOptions {
   std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
   int rank = 0;             // whose trace it is, where each NPU has its own
   BoundMethod bound = BoundMethod::kWindow;
+  // Transfers are placed as if they took (1 + slack) times as long: they come in time although kernels run faster than
+  // the trace says, or others use the link. The prediction is without. Above -1; below 0 for links that are faster than
+  // the share that the machine promises.
+  double read_slack = 0, write_slack = 0;
 };
 
 struct PlanOutcome {

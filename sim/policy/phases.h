@@ -18,9 +18,4 @@ inline bool runs_optimizer(const Graph& graph, const Op& op) {
          std::any_of(op.writes.begin(), op.writes.end(), state);
 }
 
-// What a policy that rewrites the program starts from.
-inline GraphSpec spec_of(const Graph& graph) {
-  return {graph.name(), graph.meta_json(), graph.tensors(), graph.ops(), graph.engines(), {}};
-}
-
 }  // namespace hyperoffload

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sim/model/graph_spec.h"
 #include "sim/policy/absences.h"
 #include "sim/policy/fewest.h"
 #include "sim/policy/phases.h"

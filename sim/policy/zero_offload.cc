@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/model/graph_spec.h"
 #include "sim/model/error.h"
 #include "sim/policy/absences.h"
 #include "sim/policy/phases.h"

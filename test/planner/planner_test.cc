@@ -272,3 +272,19 @@ TEST_CASE("planner: beyond 2^62 bytes, or 2^60 as the pool rounds them, it says 
   rounding.allocation.granularity = Bytes(std::int64_t{1} << 58);
   CHECK(infeasible(graph(1, 1, 0), rounding) == "");
 }
+
+TEST_CASE("planner: slack starts a prefetch as early as a slower link would need") {
+  // As above; with 150 % of slack the 5 s count as 12.5: behind op0, which ends at 10. The prediction is without.
+  const Graph g = weights(4);
+  PlannerOptions options;
+  options.read_slack = options.write_slack = 1.5;
+  const PlanOutcome outcome = make_plan(g, machine(30, 2, 2), options);
+  CHECK(stall(outcome) == 0);
+  int prefetches = 0;
+  for (const Action& action : outcome.plan.actions)
+    if (action.kind == ActionKind::kPrefetch) {
+      ++prefetches;
+      CHECK(action.after_op == OpId(0));
+    }
+  CHECK(prefetches == 1);
+}
