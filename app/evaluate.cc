@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/policy_table.h"
+#include "app/shared_links.h"
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
@@ -46,7 +48,14 @@ Seconds iteration_time(const RunRecord& record) {
   return slowest;
 }
 
+void refuse_endless(const RunRecord& record) {
+  for (const NpuRecord& npu : record.npus)
+    if (!std::isfinite(npu.iteration_end.back().value))
+      throw InfeasibleError("the run takes longer than 1.8e308 s: a rate of the machine is too low, or an op's time too long");
+}
+
 Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
+  refuse_endless(record);
   const RunRecord ideal = ideal_iteration(job);
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
   outcome.record = &record;
@@ -95,6 +104,7 @@ Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan&
 
 // A policy that changes the program: its ops are judged by an ideal run of theirs, the iteration by the trace's.
 Evaluation sum_up_changed(const Job& job, const std::string& policy, Graph changed, RunRecord record) {
+  refuse_endless(record);
   const RunRecord trace_ideal = ideal_iteration(job);
   const RunRecord ideal = ideal_iteration({changed, job.hardware, job.iterations, false, job.fold});
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
@@ -125,12 +135,18 @@ Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
 }
 
 Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
-  PlannerOptions options;
-  options.iterations = job.iterations;
-  PlanOutcome planned = make_plan(job.graph, job.hardware, options);
-  Evaluation evaluation = evaluate_planned(job, policy.text(), planned.plan);
-  planned.plan.bound = evaluation.result.bound;
-  evaluation.plan = std::move(planned.plan);
+  const auto plan = [&](int, const LinkSlack& slack) {
+    return plan_with(job.graph, job.hardware, job.iterations, 0, slack);
+  };
+  const auto run = [&](const std::vector<Plan>& plans) {
+    return replay_job(job, [&] { return std::make_unique<PlannedPolicy>(job.graph, plans[0]); });
+  };
+  ReplayedPlans best =
+      plan_and_replay({&job.graph}, job.hardware, job.iterations, slack_of(policy), plan, run);
+  Evaluation evaluation = sum_up(job, policy.text(), std::move(best.record));
+  evaluation.result.planner = best.use;
+  evaluation.plan = std::move(best.plans[0]);
+  evaluation.plan->bound = evaluation.result.bound;
   return evaluation;
 }
 

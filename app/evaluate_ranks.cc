@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/policy_table.h"
+#include "app/shared_links.h"
 #include "planner/planner.h"
 #include "sim/model/error.h"
 #include "sim/policy/planned.h"
@@ -35,16 +36,16 @@ RunRecord ideal_run(const RankJob& job) {
   return replay_with(job, job.hardware, true, [](int) { return std::make_unique<Policy>(); });
 }
 
-RunRecord run_plans(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& plans) {
+RunRecord replay_plans(const RankJob& job, const Hardware& hardware, const std::vector<Plan>& plans) {
+  return replay_with(job, hardware, false, [&](int npu) {
+    const auto n = static_cast<std::size_t>(npu);
+    return std::make_unique<PlannedPolicy>(job.graphs[n], plans[n]);
+  });
+}
+
+RunRecord run_static(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& plans) {
   Hardware hardware = job.hardware;
-  PlannerOptions options;
-  options.iterations = job.iterations;
   for (const Graph& graph : job.graphs) {
-    if (policy.name == "graph") {
-      options.rank = static_cast<int>(plans.size());
-      plans.push_back(make_plan(graph, job.hardware, options).plan);
-      continue;
-    }
     StaticPlan made = make_static_plan({graph, job.hardware, job.iterations}, policy);
     if (made.graph)
       throw InputError(fmt::format("policy {}", policy.text()), "a trace of several ranks",
@@ -52,16 +53,26 @@ RunRecord run_plans(const RankJob& job, const PolicySpec& policy, std::vector<Pl
     if (made.one_copy_stream) hardware.transfer_engines = 1;
     plans.push_back(std::move(made.plan));
   }
-  return replay_with(job, hardware, false, [&](int npu) {
-    const auto n = static_cast<std::size_t>(npu);
-    return std::make_unique<PlannedPolicy>(job.graphs[n], plans[n]);
-  });
+  return replay_plans(job, hardware, plans);
 }
 
-RunRecord run(const RankJob& job, const PolicySpec& policy, std::vector<Plan>& plans) {
+RunRecord run_graph(const RankJob& job, const PolicySpec& policy, Evaluation& evaluation) {
+  const auto plan = [&](int rank, const LinkSlack& slack) {
+    return plan_with(job.graphs[static_cast<std::size_t>(rank)], job.hardware, job.iterations, rank, slack);
+  };
+  const auto run = [&](const std::vector<Plan>& plans) { return replay_plans(job, job.hardware, plans); };
+  ReplayedPlans best =
+      plan_and_replay(pointers(job.graphs), job.hardware, job.iterations, slack_of(policy), plan, run);
+  evaluation.plans = std::move(best.plans);
+  evaluation.result.planner = best.use;
+  return std::move(best.record);
+}
+
+RunRecord run(const RankJob& job, const PolicySpec& policy, Evaluation& evaluation) {
   if (policy.name == "resident") return ideal_run(job);
+  if (policy.name == "graph") return run_graph(job, policy, evaluation);
   const PolicyEntry& entry = policy_entry(policy.name);
-  if (!entry.runtime) return run_plans(job, policy, plans);
+  if (!entry.runtime) return run_static(job, policy, evaluation.plans);
   return replay_with(job, job.hardware, false, [&](int) { return entry.runtime(policy); },
                      policy.seconds("host_overhead"));
 }
@@ -96,12 +107,14 @@ Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
   Evaluation evaluation;
   Bytes pool_exceeded;
   try {
-    RunRecord record = run(job, policy, evaluation.plans);
+    RunRecord record = run(job, policy, evaluation);
+    const auto planner = evaluation.result.planner;
     pool_exceeded = record.pool_exceeded;
     const RunRecord ideal = ideal_run(job);
     outcome.record = &record;
     outcome.ideal = &ideal;
     evaluation.result = summarize(outcome);
+    evaluation.result.planner = planner;
     evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
     if (job.keep_record) evaluation.record = std::move(record);
   } catch (const InfeasibleError& e) {

@@ -144,7 +144,10 @@ const std::vector<PolicyEntry>& policy_table() {
   static const std::vector<PolicyEntry> table = all_of({
       {{"resident", "everything in HBM", {}}},
       on_demand_entry(),
-      {{"graph", "the graph-driven planner", {}}},
+      {{"graph",
+        "the graph-driven planner",
+        {{"slack", Kind::kNumber, "auto", "transfers are placed as if they took (1 + slack) times as long; auto: none, or "
+          "where NPUs share links what the replay shows to help", {"auto"}, 0, 100}}}},
       greedy_gap_entry(),
       fixed_distance_entry(),
       layer_ahead_entry(),

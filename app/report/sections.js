@@ -1,4 +1,5 @@
 const CAUSES = [["late_transfer", "bytes arrived late"], ["no_room", "no room in HBM"], ["hbm_contention", "HBM bandwidth shared"],
+  ["fabric_contention", "ports shared with collectives"],
   ["input_room", "no room for inputs"], ["host", "the host decides"], ["other", "other"]];
 const LATE = [["carrying", "on the link"], ["latency", "latency"], ["link_busy", "behind other transfers"],
   ["room", "for room"], ["held_back", "not issued yet"]];
@@ -78,6 +79,7 @@ const causeWords = (w) => (CAUSES.find(([c]) => c === w.cause) || [0, w.cause])[
 const blameWords = (w) => {
   if (w.cause === "no_room" || w.cause === "input_room")
     return w.short_bytes !== null ? `${format.bytes(w.short_bytes)} of HBM were missing` : "room in HBM was missing";
+  if (w.cause === "fabric_contention") return "transfers and other collectives used its ports meanwhile";
   if (w.cause === "hbm_contention") return "copies and other ops used HBM bandwidth meanwhile";
   return w.tensor ? `${w.tensor}${w.bytes !== null ? ` (${format.bytes(w.bytes)})` : ""}` : "bytes it reads";
 };

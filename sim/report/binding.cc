@@ -15,15 +15,51 @@ struct Side {
   const LinkDirection& link;
   const char* name;      // "pool -> HBM"
   const char* resource;  // when its bandwidth binds
+  const char* shared;    // when what it shares with others does
+  bool read;
 };
 
-Binding bandwidth_binds(const Side& side, const NpuFigures& f) {
+// Of what all NPUs share, that which leaves each the least; empty: nothing does that the link itself wouldn't.
+std::string narrowest_shared(const Hardware& hardware, bool read) {
+  const auto widens = [&](auto&& widen) {
+    Hardware more = hardware;
+    widen(more);
+    return fair_link(more, read).bandwidth > fair_link(hardware, read).bandwidth;
+  };
+  const auto twice = [](std::optional<BytesPerSecond>& rate) {
+    if (rate) rate = BytesPerSecond(2 * rate->value);
+  };
+  if (widens([&](Hardware& h) { twice(h.npu_port); })) return "the NPU's port";
+  if (widens([&](Hardware& h) { twice(read ? h.pool_read_port : h.pool_write_port); })) return "the pool's port";
+  if (widens([&](Hardware& h) { twice(h.socket_port); })) return "the sockets' ports";
+  if (widens([&](Hardware& h) { twice(h.socket_memory); })) return "the sockets' memory";
+  if (!hardware.nodes) return "";
+  if (widens([&](Hardware& h) { twice(h.nodes->first_level); })) return "the node's switches";
+  if (widens([&](Hardware& h) { twice(h.nodes->second_level); })) return "the node's uplink";
+  return "";
+}
+
+// The bandwidth that was there for it, and who else used it.
+std::string had(const Side& side, const Hardware& hardware, BytesPerSecond got) {
+  std::string text = fmt::format("its link has {}, of which it got {}", human_rate(side.link.bandwidth), human_rate(got));
+  if (const std::string narrow = narrowest_shared(hardware, side.read); !narrow.empty())
+    return text + fmt::format(": {} give{} each NPU {} when all copy", narrow, narrow.back() == 's' ? "" : "s",
+                              human_rate(fair_link(hardware, side.read).bandwidth));
+  return text + ": collectives, other NPUs or kernels use ports, switches or HBM that it crosses";
+}
+
+Binding bandwidth_binds(const Side& side, const NpuFigures& f, const Hardware& hardware) {
   Binding binding;
   binding.resource = side.resource;
+  const BytesPerSecond got(side.use.carrying > Seconds(0)
+                               ? static_cast<double>(side.use.bytes.value) / side.use.carrying.value
+                               : side.link.bandwidth.value);
+  const bool shared = got.value < 0.99 * side.link.bandwidth.value;
+  if (shared) binding.resource = side.shared;
   binding.sentence = fmt::format(
-      "{} bandwidth binds: that link is busy {} of the iteration and takes {} for its {}, "
+      "{} bandwidth{} binds: that link is busy {} of the iteration and takes {} for its {}, "
       "against {} of the ideal iteration",
-      side.name, human_percent(side.use.utilisation), human_time(side.use.busy), human_bytes(side.use.bytes),
+      side.name, shared ? " that is shared" : "", human_percent(side.use.utilisation), human_time(side.use.busy), human_bytes(side.use.bytes),
       human_time(f.ideal));
   const Seconds room = f.ideal - (side.use.busy - side.use.carrying);
   if (room <= Seconds(0)) {
@@ -32,8 +68,8 @@ Binding bandwidth_binds(const Side& side, const NpuFigures& f) {
     return binding;
   }
   binding.needed = BytesPerSecond(static_cast<double>(side.use.bytes.value) / room.value);
-  binding.sentence += fmt::format("; to carry the same in that time it would take {}, it has {}",
-                                  human_rate(*binding.needed), human_rate(side.link.bandwidth));
+  binding.sentence += fmt::format("; to carry the same in that time it would take {}, ", human_rate(*binding.needed)) +
+                      (shared ? had(side, hardware, got) : "it has " + human_rate(side.link.bandwidth));
   return binding;
 }
 
@@ -88,14 +124,16 @@ Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
             "busy {} of it, HBM -> pool {}",
             human_percent(f.pool_to_hbm.utilisation), human_percent(f.hbm_to_pool.utilisation))};
   }
-  const Side sides[] = {{f.pool_to_hbm, hardware.link_read, "pool -> HBM", "pool_to_hbm_bandwidth"},
-                        {f.hbm_to_pool, hardware.link_write, "HBM -> pool", "hbm_to_pool_bandwidth"}};
+  const Side sides[] = {{f.pool_to_hbm, hardware.link_read, "pool -> HBM", "pool_to_hbm_bandwidth",
+                         "pool_to_hbm_share", true},
+                        {f.hbm_to_pool, hardware.link_write, "HBM -> pool", "hbm_to_pool_bandwidth",
+                         "hbm_to_pool_share", false}};
   const Side& busier = f.hbm_to_pool.busy > f.pool_to_hbm.busy ? sides[1] : sides[0];
-  if ((busier.use.busy - f.ideal) * 2 >= f.stall) return bandwidth_binds(busier, f);
+  if ((busier.use.busy - f.ideal) * 2 >= f.stall) return bandwidth_binds(busier, f, hardware);
 
   const StallCauses& s = f.stalls;
   const Seconds room = s.no_room + s.input_room;
-  const Seconds largest = std::max({s.late_transfer, room, s.hbm_contention, s.host, s.other});
+  const Seconds largest = std::max({s.late_transfer, room, s.hbm_contention, s.fabric_contention, s.host, s.other});
   if (largest == s.late_transfer) return late_transfers_bind(f);
   if (largest == room)
     return {"hbm_capacity", {}, fmt::format("capacity binds: ops wait {} for room", human_time(room))};
@@ -105,6 +143,12 @@ Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
             fmt::format(
                 "HBM bandwidth binds: ops run {} longer than ideally because copies and other ops use it too",
                 human_time(s.hbm_contention))};
+  if (largest == s.fabric_contention)
+    return {"fabric_bandwidth",
+            {},
+            fmt::format("the fabric binds: collectives run {} longer than ideally because transfers and other collectives "
+                        "use their ports, switches or HBM too",
+                        human_time(s.fabric_contention))};
   if (largest == s.host)
     return {"host", {}, fmt::format("the host binds: ops wait {} for what it decides", human_time(s.host))};
   return {"engines",

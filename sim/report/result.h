@@ -27,23 +27,24 @@ struct LateTransfer {
   Seconds sum() const { return carrying + latency + link_busy + room + held_back; }
 };
 
-// Where `stall` went. The six add up to it to the last bit, in this order (with several engines, to
+// Where `stall` went. The seven add up to it to the last bit, in this order (with several engines, to
 // rounding where the causes are far larger than the stall).
 struct StallCauses {
   Seconds late_transfer;   // ops waited for bytes to arrive
   Seconds no_room;         // ops waited for room: births, workspace, missing bytes of a pure write
   Seconds hbm_contention;  // ops ran longer than in the ideal run: they shared HBM bandwidth
+  Seconds fabric_contention;  // collectives did: they shared ports, switches or HBM with transfers and others
   Seconds input_room;      // the iteration's inputs waited for room
   Seconds host;            // ops waited for the host that decides while time runs
   Seconds other;           // the rest: ops of several engines overlapped otherwise than ideally
 
-  Seconds sum() const { return late_transfer + no_room + hbm_contention + input_room + host + other; }
+  Seconds sum() const { return late_transfer + no_room + hbm_contention + fabric_contention + input_room + host + other; }
 };
 
-enum class StallCause { kLateTransfer, kNoRoom, kHbmContention, kInputRoom, kHost };
+enum class StallCause { kLateTransfer, kNoRoom, kHbmContention, kFabricContention, kInputRoom, kHost };
 inline constexpr StallCause kAllStallCauses[] = {StallCause::kLateTransfer, StallCause::kNoRoom,
-                                                 StallCause::kHbmContention, StallCause::kInputRoom,
-                                                 StallCause::kHost};
+                                                 StallCause::kHbmContention, StallCause::kFabricContention,
+                                                 StallCause::kInputRoom, StallCause::kHost};
 const char* to_string(StallCause cause);  // "late_transfer", ...
 
 // One op's wait for one cause.
@@ -82,7 +83,8 @@ struct LinkUse {
 
 // What keeps the iteration from being as short as the ideal one.
 struct Binding {
-  std::string resource;                  // none, pool_to_hbm_bandwidth, hbm_to_pool_bandwidth, link_latency,
+  std::string resource;                  // none, pool_to_hbm_bandwidth, hbm_to_pool_bandwidth, pool_to_hbm_share,
+                                         // hbm_to_pool_share, fabric_bandwidth, link_latency,
                                          // overlap, transfer_order, hbm_capacity, hbm_bandwidth, engines
   std::optional<BytesPerSecond> needed;  // bandwidth that carries the same bytes in the ideal time
   std::string sentence;
@@ -107,6 +109,12 @@ struct NpuFigures {
   LinkUse pool_to_hbm, hbm_to_pool;
 };
 
+// What the planner was asked to place transfers for, and the plans it tried in replays (app/shared_links.h).
+struct PlannerUse {
+  double read_slack = 0, write_slack = 0;  // of several ranks the largest
+  int replays = 1;
+};
+
 struct Result {
   std::string trace, hardware, policy;
   int iterations = 1;
@@ -124,6 +132,7 @@ struct Result {
   Throughput throughput;
   Binding binding;
   std::optional<Bound> bound;
+  std::optional<PlannerUse> planner;  // of `graph`
 
   bool has_figures() const { return !npus.empty(); }
   const NpuFigures& figures() const { return npus[static_cast<std::size_t>(slowest)]; }

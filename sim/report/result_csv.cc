@@ -14,6 +14,7 @@ Result full_result() {
   Result r;
   r.npus.emplace_back();
   r.bound.emplace();
+  r.planner.emplace();
   return r;
 }
 

@@ -41,6 +41,7 @@ Json stall_fields(const NpuFigures& f, bool with_worst) {
   Json stalls = {{"late_transfer_s", number(f.stalls.late_transfer)},
                  {"no_room_s", number(f.stalls.no_room)},
                  {"hbm_contention_s", number(f.stalls.hbm_contention)},
+                 {"fabric_contention_s", number(f.stalls.fabric_contention)},
                  {"input_room_s", number(f.stalls.input_room)},
                  {"host_s", number(f.stalls.host)},
                  {"other_s", number(f.stalls.other)},
@@ -116,6 +117,13 @@ Json binding_fields(const Binding& b) {
   return {{"resource", b.resource}, {"needed_bytes_per_s", number(b.needed)}, {"sentence", b.sentence}};
 }
 
+Json planner_fields(const std::optional<PlannerUse>& use) {
+  if (!use) return nullptr;
+  return {{"read_slack", number(use->read_slack)},
+          {"write_slack", number(use->write_slack)},
+          {"replays", use->replays}};
+}
+
 // The same keys as with figures, all null, in the same places.
 Json without_figures(const Result& r) {
   Json out = Json::object();
@@ -129,7 +137,7 @@ Json without_figures(const Result& r) {
   out["pool_capacity_bytes"] = number(r.pool_capacity);
   for (const char* key : {"pool_to_hbm_bytes", "hbm_to_pool_bytes"}) out[key] = nullptr;
   out["bound"] = bound_fields(r.bound);
-  for (const char* key : {"throughput", "links", "binding"}) out[key] = nullptr;
+  for (const char* key : {"throughput", "links", "binding", "planner"}) out[key] = nullptr;
   out["npus_represented"] = nullptr;
   out["npus"] = Json::array();
   return out;
@@ -150,6 +158,7 @@ Json with_figures(const Result& r) {
   out["throughput"] = throughput_fields(r.throughput);
   out["links"] = links_of(f);
   out["binding"] = binding_fields(r.binding);
+  out["planner"] = planner_fields(r.planner);
   out["npus_represented"] = r.stands_for;
   Json& npus = out["npus"] = Json::array();
   for (const NpuFigures& npu : r.npus) npus.push_back(npu_fields(npu));

@@ -60,7 +60,7 @@ StallCause read_cause(const Node& node) {
   const std::string name = node.text();
   for (StallCause cause : kAllStallCauses)
     if (name == to_string(cause)) return cause;
-  node.expect(false, "late_transfer, no_room, hbm_contention, input_room or host");
+  node.expect(false, "late_transfer, no_room, hbm_contention, fabric_contention, input_room or host");
   return {};
 }
 
@@ -109,8 +109,8 @@ NpuFigures read_npu(const Node& in) {
   f.slowdown = in.at("slowdown").number();
   const Node stalls = in.at("stalls");
   f.stalls = {stalls.at("late_transfer_s").seconds(), stalls.at("no_room_s").seconds(),
-              stalls.at("hbm_contention_s").seconds(), stalls.at("input_room_s").seconds(),
-              stalls.at("host_s").seconds(), stalls.at("other_s").seconds()};
+              stalls.at("hbm_contention_s").seconds(), stalls.at("fabric_contention_s").seconds(),
+              stalls.at("input_room_s").seconds(), stalls.at("host_s").seconds(), stalls.at("other_s").seconds()};
   const Node late = stalls.at("late_transfer");
   f.late_transfer = {late.at("carrying_s").seconds(), late.at("latency_s").seconds(),
                      late.at("link_busy_s").seconds(), late.at("room_s").seconds(),
@@ -149,6 +149,9 @@ void read_figures(const Node& in, Result& r) {
   r.binding.sentence = binding.at("sentence").text();
   if (const auto needed = binding.at("needed_bytes_per_s").maybe_number())
     r.binding.needed = BytesPerSecond(*needed);
+  if (const Node use = in.at("planner"); !use.is_null())
+    r.planner = PlannerUse{use.at("read_slack").number(), use.at("write_slack").number(),
+                           static_cast<int>(use.at("replays").integer())};
 }
 
 Result read_result(const Node& in) {

@@ -16,6 +16,7 @@ constexpr std::size_t kWorstWaits = 10;
 // In the order in which they are switched on.
 enum Part {
   kContention,
+  kFabric,
   kInputRoom,
   kHost,
   kCarrying,
@@ -141,10 +142,16 @@ class Iteration {
       step.parts[kUnexplained] = (ready - inputs_in).value;
       split_byte_wait(links, op, {step.byte_wait_from, resident}, step.parts);
       step.parts[kNoRoom] = (op.start - resident).value;
-      step.parts[kContention] = (op.end - op.start).value - step.base;
+      step.parts[over_fabric(op.op) ? kFabric : kContention] = (op.end - op.start).value - step.base;
       for (double& part : step.parts)
         if (std::abs(part) <= instant(op.end)) part = 0;
     }
+  }
+
+  // A collective that takes its time from the machine.
+  bool over_fabric(OpId id) const {
+    const Op& op = input_.graph.op(id);
+    return op.collective && !op.duration;
   }
 
   void split_byte_wait(const Links& links, const OpRecord& op, Interval wait, Parts& parts) const {
@@ -200,7 +207,8 @@ double late_bytes(const Parts& p) {
 // be seen; anything more is `other`.
 void settle(StallCauses& causes, double share_of_noise, Seconds stall) {
   Seconds* largest = &causes.late_transfer;
-  for (Seconds* cause : {&causes.no_room, &causes.hbm_contention, &causes.input_room, &causes.host})
+  for (Seconds* cause : {&causes.no_room, &causes.hbm_contention, &causes.fabric_contention, &causes.input_room,
+                         &causes.host})
     if (*cause > *largest) largest = cause;
   causes.other = Seconds(0);
   for (int round = 0; round < 4; ++round) {
@@ -269,6 +277,7 @@ Wait describe(const StallInput& input, const Candidate& c) {
       wait.from = op.start - Seconds(c.wait);
       break;
     case StallCause::kHbmContention:
+    case StallCause::kFabricContention:
       wait.from = op.start;
       break;
     case StallCause::kInputRoom:
@@ -302,6 +311,7 @@ std::vector<Wait> worst_waits(const StallInput& input, const std::vector<Step>& 
     add(StallCause::kLateTransfer, late_bytes(step.parts));
     add(StallCause::kNoRoom, step.parts[kNoRoom]);
     add(StallCause::kHbmContention, step.parts[kContention]);
+    add(StallCause::kFabricContention, step.parts[kFabric]);
     add(StallCause::kInputRoom, step.parts[kInputRoom]);
     add(StallCause::kHost, step.parts[kHost]);
   }
@@ -345,6 +355,8 @@ const char* to_string(StallCause cause) {
       return "no_room";
     case StallCause::kHbmContention:
       return "hbm_contention";
+    case StallCause::kFabricContention:
+      return "fabric_contention";
     case StallCause::kInputRoom:
       return "input_room";
     case StallCause::kHost:
@@ -361,8 +373,8 @@ StallReport attribute_stall(const StallInput& input) {
   StallReport report;
   report.late_transfer = {share(kCarrying), share(kLatency), share(kLinkBusy), share(kTransferRoom),
                           share(kHeldBack)};
-  report.causes = {report.late_transfer.sum(), share(kNoRoom), share(kContention), share(kInputRoom),
-                   share(kHost), {}};
+  report.causes = {report.late_transfer.sum(), share(kNoRoom), share(kContention), share(kFabric),
+                   share(kInputRoom), share(kHost), {}};
   const auto k = static_cast<std::size_t>(input.iteration);
   const Seconds length = input.npu.iteration_end.at(k) - input.npu.iteration_start.at(k);
   settle(report.causes, 1e-9 * length.value, input.stall);

@@ -7,7 +7,7 @@
 // cause's share. No share is negative, they add up to iteration - ideal, and with one engine each
 // equals the plain sum over its ops. With several, a delay that another engine's work hides counts
 // nothing, and where two causes cover each other the one switched on first takes it (the order of
-// StallCauses: contention, inputs, host, late bytes, room).
+// StallCauses: contention of HBM, of the fabric, inputs, host, late bytes, room).
 // Complexity: O(ops + dependencies) a cause, O(log transfers) a wait.
 // Weakness: the ideal run may itself share HBM between engines; what that changes, and what moved
 // ops changed, is `other`, the only one that may be negative.

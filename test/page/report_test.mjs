@@ -50,7 +50,7 @@ test("every figure on the page is that of results.json", async () => {
   }
   for (const { policy, cells } of await rowsOf(p, "stall")) {
     const r = results.find((one) => one.policy === policy), s = r.stalls;
-    compare(cells, [r.stall_s, s.late_transfer_s, s.no_room_s, s.hbm_contention_s, s.input_room_s, s.host_s, s.other_s, s.per_op.stalled_ops, s.per_op.max_s],
+    compare(cells, [r.stall_s, s.late_transfer_s, s.no_room_s, s.hbm_contention_s, s.fabric_contention_s, s.input_room_s, s.host_s, s.other_s, s.per_op.stalled_ops, s.per_op.max_s],
       `stall of ${policy}`);
   }
   for (const { policy, link, cells } of await rowsOf(p, "links")) {

@@ -39,6 +39,25 @@ TEST_CASE(
   CHECK(has(b.sentence, "100.0 MB/s"));  // as declared
 }
 
+TEST_CASE("Where a link gets less than its own bandwidth, what it shares binds, and who shares it is said") {
+  NpuFigures f = figures(1);
+  f.stalls.late_transfer = f.stall;
+  f.pool_to_hbm.bytes = Bytes(50'000'000);
+  f.pool_to_hbm.carrying = f.pool_to_hbm.busy = Seconds(2);  // 25 MB/s of a link that has 100
+  Hardware h = toy_hardware();
+  h.npu_count = 4;
+  h.nodes = Nodes{};
+  h.nodes->npus = 4;
+  h.nodes->sockets = 2;
+  h.socket_port = BytesPerSecond(50e6);  // 2 x 50 / 4
+  const Binding b = binding_of(f, h);
+  CHECK(b.resource == "pool_to_hbm_share");
+  CHECK(b.needed->value == Approx(50e6));
+  CHECK(has(b.sentence, "of which it got 25.00 MB/s: the sockets' ports give each NPU 25.00 MB/s when all copy"));
+  h.socket_port.reset();
+  CHECK(has(binding_of(f, h).sentence, "collectives, other NPUs or kernels use"));
+}
+
 TEST_CASE("Transfers whose latency alone fills the ideal time bind by latency") {
   NpuFigures f = figures(0.6);
   f.hbm_to_pool.transfers = 1000;
@@ -64,6 +83,8 @@ TEST_CASE("The largest cause names what binds when no link is saturated") {
   CHECK(binding_of(f, toy_hardware()).resource == "hbm_capacity");
   f.stalls.hbm_contention = Seconds(0.45);
   CHECK(binding_of(f, toy_hardware()).resource == "hbm_bandwidth");
+  f.stalls.fabric_contention = Seconds(0.455);
+  CHECK(binding_of(f, toy_hardware()).resource == "fabric_bandwidth");
   f.stalls.other = Seconds(0.46);
   CHECK(binding_of(f, toy_hardware()).resource == "engines");
   f.stalls.late_transfer = Seconds(0.5);
