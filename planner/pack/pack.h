@@ -1,0 +1,56 @@
+// Static addresses: where in one arena each item lies, so that no two that exist at once overlap.
+//
+// An item is one or more rectangles: bytes [offset, offset + size) of the item, taken during
+// [lower, upper). All rectangles of an item move together; those of one item never meet. Time is any
+// order of events (int64), bytes are int64, all ranges are half-open. `peak`, the most bytes alive at
+// one time, is what no packing can beat.
+//
+// How: items alive all the time go to the bottom, which costs nothing. The rest is placed item by item
+// where it fits (first_fit.h) under several orders, then again with what stood too high moved to the
+// front. Where that stays above the peak and the instance is small, floor_search.h looks for a packing
+// of the peak's height, or of a height in between. Effort is bounded by counts, never by a clock: the
+// same items give the same offsets. O(orders x n x k log k) with k items alive beside one, and at most
+// `search_nodes` nodes of O(k) or so.
+//
+// Weakness: pieces of a tensor that come and go on their own (rectangles at different offsets, or of
+// different sizes) are out of the search's reach; the first fits alone place them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hyperoffload {
+
+struct PackRect {
+  std::int64_t lower = 0, upper = 0;  // when
+  std::int64_t offset = 0;            // within the item
+  std::int64_t size = 0;
+};
+
+struct PackItem {
+  std::vector<PackRect> rects;
+};
+
+struct PackOptions {
+  std::int64_t fit_pairs =
+      100'000'000;  // pairs of rectangles that first fits may look at; one pass is always made
+  std::int64_t search_nodes = 400'000;  // of the search, over all heights; 0: none
+  std::size_t search_items = 3'000;     // no search beyond as many
+};
+
+struct Packing {
+  std::vector<std::int64_t> offsets;  // by item: where its byte 0 lies
+  std::int64_t height = 0;
+  std::int64_t peak = 0;               // most bytes alive at one time: no packing is lower
+  std::string method;                  // what found it: "first fit by area", "search", ...
+  std::int64_t first_fit_by_size = 0;  // the height that the simplest rule reaches, to compare with
+  std::int64_t nodes = 0;              // of the search
+};
+
+Packing pack(const std::vector<PackItem>& items, const PackOptions& options = {});
+
+// The most bytes alive at one time. O(n log n).
+std::int64_t live_peak(const std::vector<PackItem>& items);
+
+}  // namespace hyperoffload
