@@ -9,6 +9,7 @@
 #include "app/experiment.h"
 #include "app/frontier.h"
 #include "app/output.h"
+#include "app/recompute_choice.h"
 #include "planner/memory_map.h"
 #include "planner/objectives.h"
 #include "planner/planner.h"
@@ -119,6 +120,16 @@ int plan_command(const PlanOptions& options) {
   planner.read_slack = planner.write_slack = parse_percent(options.slack, "--slack");
   if (options.frontier) return frontier_command(options, inputs, planner);
   PlanOutcome outcome;
+  if (options.recompute != "none") {
+    const std::optional<int> layers =
+        options.recompute == "auto" ? std::nullopt : std::optional(std::stoi(options.recompute));
+    RecomputeChoice choice = choose_recompute(inputs.graph, layers, [&](const Graph& graph) {
+      return make_plan(graph, inputs.hardware, planner).plan;
+    });
+    if (choice.graph) inputs.graph = std::move(*choice.graph);
+    write_output("", fmt::format("{} layers compute again what their backward ops need\n", choice.layers));
+    write_output(options.changed_trace, graph_to_json(inputs.graph));
+  }
   if (options.max_slowdown.empty()) {
     outcome = (options.reorder ? make_reordered_plan : make_plan)(inputs.graph, inputs.hardware, planner);
   } else {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/policy_table.h"
+#include "app/recompute_choice.h"
 #include "app/shared_links.h"
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
@@ -135,14 +136,28 @@ Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
 }
 
 Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
-  const auto plan = [&](int, const LinkSlack& slack) {
-    return plan_with(job.graph, job.hardware, job.iterations, 0, slack);
+  const auto plan_of = [&](const Graph& graph, const LinkSlack& slack) {
+    return plan_with(graph, job.hardware, job.iterations, 0, slack);
   };
-  const auto run = [&](const std::vector<Plan>& plans) {
-    return replay_job(job, [&] { return std::make_unique<PlannedPolicy>(job.graph, plans[0]); });
-  };
-  ReplayedPlans best =
-      plan_and_replay({&job.graph}, job.hardware, job.iterations, slack_of(policy), plan, run);
+  std::optional<int> layers;
+  if (!policy.is("recompute", "auto"))
+    layers = policy.is("recompute", "none") ? 0 : static_cast<int>(policy.integer("recompute"));
+  RecomputeChoice choice =
+      choose_recompute(job.graph, layers, [&](const Graph& graph) { return plan_of(graph, {}); });
+  const Graph& graph = choice.graph ? *choice.graph : job.graph;
+  const Job mine{graph, job.hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
+  ReplayedPlans best = plan_and_replay(
+      {&graph}, job.hardware, job.iterations, slack_of(policy),
+      [&](int, const LinkSlack& slack) { return plan_of(graph, slack); },
+      [&](const std::vector<Plan>& plans) {
+        return replay_job(mine, [&] { return std::make_unique<PlannedPolicy>(graph, plans[0]); });
+      });
+  best.use.recomputed_layers = choice.layers;
+  if (choice.graph) {
+    Evaluation evaluation = sum_up_changed(job, policy.text(), std::move(*choice.graph), std::move(best.record));
+    evaluation.result.planner = best.use;
+    return evaluation;
+  }
   Evaluation evaluation = sum_up(job, policy.text(), std::move(best.record));
   evaluation.result.planner = best.use;
   evaluation.plan = std::move(best.plans[0]);

@@ -57,6 +57,9 @@ RunRecord run_static(const RankJob& job, const PolicySpec& policy, std::vector<P
 }
 
 RunRecord run_graph(const RankJob& job, const PolicySpec& policy, Evaluation& evaluation) {
+  if (!policy.is("recompute", "none"))
+    throw InputError(fmt::format("policy {}", policy.text()), "a trace of several ranks",
+                     "a policy that leaves the program as it is");
   const auto plan = [&](int rank, const LinkSlack& slack) {
     return plan_with(job.graphs[static_cast<std::size_t>(rank)], job.hardware, job.iterations, rank, slack);
   };

@@ -263,6 +263,19 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_flag("--reorder", options.reorder, "lets ops move where dependencies allow it")
       ->excludes(slowdown)
       ->excludes("--frontier");
+  auto* recompute =
+      plan->add_option("--recompute", options.recompute,
+                       "auto, or a number: so many layers compute again what their backward ops need; the plan is for "
+                       "--changed-trace")
+          ->check([](const std::string& text) {
+            const bool digits = !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string::npos;
+            return text == "none" || text == "auto" || (digits && text != "0") ? "" : "found " + text + ", expected none, auto or a number from 1 on";
+          })
+          ->excludes("--frontier")
+          ->excludes(slowdown);
+  auto* changed = plan->add_option("--changed-trace", options.changed_trace, "where to write the trace that --recompute makes");
+  recompute->needs(changed);
+  changed->needs(recompute);
   plan->add_option("--pin,--never-offload", options.pinned,
                    "a tensor, a pattern with * and ?, or a kind that never leaves HBM; repeatable")
       ->take_all()

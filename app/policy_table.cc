@@ -147,7 +147,9 @@ const std::vector<PolicyEntry>& policy_table() {
       {{"graph",
         "the graph-driven planner",
         {{"slack", Kind::kNumber, "auto", "transfers are placed as if they took (1 + slack) times as long; auto: none, or "
-          "where NPUs share links what the replay shows to help", {"auto"}, 0, 100}}}},
+          "where NPUs share links what the replay shows to help", {"auto"}, 0, 100},
+         {"recompute", Kind::kInteger, "none", "so many layers compute again what backward ops need, instead of keeping or moving "
+          "it; auto: as many as pay", {"none", "auto"}, 1, 100'000}}}},
       greedy_gap_entry(),
       fixed_distance_entry(),
       layer_ahead_entry(),

@@ -35,13 +35,23 @@ class Segments {
 
   // Those of the first `layers` layers.
   std::vector<Segment> first(int layers) const {
-    std::vector<Segment> some;
-    for (const Segment& s : found_)
-      if (std::find(layers_.begin(), layers_.end(), s.layer) - layers_.begin() < layers) some.push_back(s);
-    return some;
+    return of_layers([&](std::int64_t place) { return place < layers; });
+  }
+  // Those of `layers` layers, evenly spread.
+  std::vector<Segment> spread(std::int64_t layers) const {
+    const auto all = static_cast<std::int64_t>(layers_.size());
+    return of_layers([&](std::int64_t place) { return (place + 1) * layers / all > place * layers / all; });
   }
 
  private:
+  template <class Wanted>
+  std::vector<Segment> of_layers(const Wanted& wanted) const {
+    std::vector<Segment> some;
+    for (const Segment& s : found_)
+      if (wanted(std::find(layers_.begin(), layers_.end(), s.layer) - layers_.begin())) some.push_back(s);
+    return some;
+  }
+
   bool candidate(OpId id) const {
     const Op& op = graph_.op(id);
     return runs_forward(op) && op.layer >= 0 && op.memory == Tier::kHbm;
@@ -201,6 +211,12 @@ class Rewrite {
 };
 
 }  // namespace
+
+int recomputable_layers(const Graph& graph) { return Segments(graph).layers(); }
+
+Graph with_recompute(const Graph& graph, int layers) {
+  return Rewrite(graph, Segments(graph).spread(layers)).build();
+}
 
 StaticPlan recompute(const Graph& graph, const Hardware& hardware, int iterations, const RecomputeOptions& options) {
   const Segments segments(graph);

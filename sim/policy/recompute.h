@@ -21,6 +21,11 @@ struct RecomputeOptions {
   int layers = 0;
 };
 
+// How many layers can be computed again, and the program in which `layers` of them are, evenly spread: what `graph` plans
+// on where it may choose between keeping, moving and computing again (app/recompute_choice.h).
+int recomputable_layers(const Graph& graph);
+Graph with_recompute(const Graph& graph, int layers);
+
 // InfeasibleError for a trace in which nothing can be computed again, and where all layers don't suffice.
 StaticPlan recompute(const Graph& graph, const Hardware& hardware, int iterations, const RecomputeOptions& options);
 

@@ -113,6 +113,7 @@ struct NpuFigures {
 struct PlannerUse {
   double read_slack = 0, write_slack = 0;  // of several ranks the largest
   int replays = 1;
+  int recomputed_layers = 0;  // that it chose to compute again
 };
 
 struct Result {

@@ -121,7 +121,8 @@ Json planner_fields(const std::optional<PlannerUse>& use) {
   if (!use) return nullptr;
   return {{"read_slack", number(use->read_slack)},
           {"write_slack", number(use->write_slack)},
-          {"replays", use->replays}};
+          {"replays", use->replays},
+          {"recomputed_layers", use->recomputed_layers}};
 }
 
 // The same keys as with figures, all null, in the same places.

@@ -151,7 +151,8 @@ void read_figures(const Node& in, Result& r) {
     r.binding.needed = BytesPerSecond(*needed);
   if (const Node use = in.at("planner"); !use.is_null())
     r.planner = PlannerUse{use.at("read_slack").number(), use.at("write_slack").number(),
-                           static_cast<int>(use.at("replays").integer())};
+                           static_cast<int>(use.at("replays").integer()),
+                           static_cast<int>(use.at("recomputed_layers").integer())};
 }
 
 Result read_result(const Node& in) {
