@@ -174,6 +174,7 @@ void Liveness::add_gap(int tensor, int open, int close, bool loads, bool next_tu
     gap.resume = std::max(gap.resume, known_[close % positions] + close / positions * positions);
   gaps.push_back(gap);
   gap_of_unit.insert(gap_of_unit.end(), pieces[tensor], static_cast<std::int32_t>(gaps.size() - 1));
+  for (int piece = 0; piece < pieces[tensor]; ++piece) unit_bytes_.push_back(piece_bytes(tensor, piece));
   ++versions.back().gaps;
 }
 

@@ -73,7 +73,7 @@ class Liveness {
   std::int64_t piece_bytes(int tensor, int piece) const {
     return piece_from(tensor, piece + 1) - piece_from(tensor, piece);
   }
-  std::int64_t unit_bytes(int unit) const { return piece_bytes(gap(unit).tensor, piece_of(unit)); }
+  std::int64_t unit_bytes(int unit) const { return unit_bytes_[unit]; }
   int slot(int unit) const { return versions[gap(unit).version].first_slot + piece_of(unit); }
   // Whether the unit has a valid pool copy when its gap opens without being stored for it: written in
   // the pool, or unwritten since it started there (given which units are evicted), or, in a repeated
@@ -112,7 +112,7 @@ class Liveness {
   void add_working_sets(const FlatGraph& graph);
   void add_pinned(const FlatGraph& graph);
 
-  std::vector<std::int64_t> bytes_;
+  std::vector<std::int64_t> bytes_, unit_bytes_;
   std::vector<std::int32_t> known_;  // by position: that of the op after which its reads are known; -1: from the start
   Overlap overlap_;
 };

@@ -29,9 +29,8 @@ EvictionLedger::EvictionLedger(const FlatGraph& graph, const Liveness& liveness,
   }
   pool_users_.assign(pieces, 0);
   std::int64_t all = *std::max_element(liveness.pool_resident.begin(), liveness.pool_resident.end());
-  for (int t = 0; t < graph.tensors; ++t)
-    for (int k = 0; k < liveness.pieces[t]; ++k)
-      all += graph.machine.pool_bytes(liveness.piece_bytes(t, k));
+  for (int t = 0; t < graph.tensors; ++t)  // no piece is larger than the first
+    all += liveness.pieces[t] * graph.machine.pool_bytes(liveness.piece_bytes(t, 0));
   pool_is_ample_ = all <= graph.machine.pool;
 }
 

@@ -107,10 +107,11 @@ void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Tic
     return std::tuple(lead_ == Lead::kOnDemand ? jobs[i].anchor : 0, due[i], gap.open, rank_[gap.tensor],
                       liveness_.piece_of(jobs[i].unit));
   };
-  std::sort(by_release.begin(), by_release.end(), [&](int a, int b) {
-    return std::tuple(release[a], urgency(a)) < std::tuple(release[b], urgency(b));
-  });
-  const auto less_urgent = [&](int a, int b) { return urgency(a) > urgency(b); };
+  std::vector<std::int32_t> place(jobs.size());  // by job: how many are more urgent
+  std::sort(by_release.begin(), by_release.end(), [&](int a, int b) { return urgency(a) < urgency(b); });
+  for (std::size_t i = 0; i < jobs.size(); ++i) place[by_release[i]] = static_cast<std::int32_t>(i);
+  std::stable_sort(by_release.begin(), by_release.end(), [&](int a, int b) { return release[a] < release[b]; });
+  const auto less_urgent = [&](int a, int b) { return place[a] > place[b]; };
   Ticks link_free = 0;
   std::vector<std::int32_t> order;
   for (int round = 0; round < (liveness_.repeats ? 2 : 1); ++round) {
