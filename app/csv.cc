@@ -44,6 +44,7 @@ CsvTable parse_csv(const std::string& text, const std::string& source) {
       throw InputError(fmt::format("{}:{}", source, line_numbers[i]), fmt::format("{} fields", lines[i].size()),
                        fmt::format("{}, as many as there are columns", table.columns.size()));
     table.rows.push_back(std::move(lines[i]));
+    table.lines.push_back(line_numbers[i]);
   }
   return table;
 }

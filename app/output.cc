@@ -47,6 +47,16 @@ void write_beside(const Experiment& experiment, const AnyJob& job, const Evaluat
   if (evaluation.record) write_timeline(stem + ".trace.json", job, evaluation, experiment.timeline_filter);
 }
 
+// What an earlier run left: a run that is stopped must leave no results beside files of another one. Results go
+// first, and are written last.
+void remove_earlier(const Experiment& experiment, const std::string& directory) {
+  std::error_code none;  // what can't be removed can't be written either, and that is said
+  for (const char* name : {"results.csv", "results.json"}) fs::remove(fs::path(directory) / name, none);
+  for (const PolicySpec& policy : experiment.policies)
+    for (const char* end : {".plan.json", ".series.json", ".trace.json"})
+      fs::remove(fs::path(directory) / (policy_file_stem(policy.text()) + end), none);
+}
+
 // One policy, in its own process; what comes back is its result as JSON.
 std::string run_policy(const Experiment& experiment, const PolicySpec& policy, const std::string& directory) {
   const bool writes = !directory.empty();
@@ -106,7 +116,10 @@ void write_timeline(const std::string& path, const RankJob& job, const Evaluatio
 }
 
 std::vector<Result> run_experiment(const Experiment& experiment, const std::string& directory, int jobs) {
-  if (!directory.empty()) make_directory(directory);
+  if (!directory.empty()) {
+    make_directory(directory);
+    remove_earlier(experiment, directory);
+  }
   std::vector<IsolatedWork> works;
   for (const PolicySpec& policy : experiment.policies)
     works.push_back([&] { return run_policy(experiment, policy, directory); });

@@ -189,6 +189,8 @@ void Sweep::run(const std::vector<Point>& points) {
       else
         tasks.push_back(task);
     }
+  std::error_code none;  // a sweep that is stopped must leave no table of another one
+  if (!tasks.empty()) fs::remove(fs::path(options_.directory) / "results.csv", none);
   if (!tasks.empty() && workloads_.size() == 1)
     graphs_ = read_workload_graphs(workload_of(axes_.experiment(points[0].number)));
 

@@ -127,18 +127,16 @@ class RecordAssembler {
     return true;
   }
 
-  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& e) {
-    // "[json.exception...] parse error at line 1, column 5: syntax error while ..."
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& e) {
+    // "[json.exception...] parse error at line 1, column 5: syntax error while ..."; without a line "... number
+    // overflow parsing '1e400'"
     const std::string what = e.what();
     int line = 0, column = 0;
     const std::size_t at = what.find("at line ");
-    if (at == std::string::npos ||
-        std::sscanf(what.c_str() + at, "at line %d, column %d", &line, &column) != 2)
-      line = column = 1;
-    std::string reason =
-        what.substr(at == std::string::npos ? 0 : std::min(what.size(), what.find(": ", at) + 2));
+    const bool placed = at != std::string::npos && std::sscanf(what.c_str() + at, "at line %d, column %d", &line, &column) == 2;
+    std::string reason = what.substr(std::min(what.size(), placed ? what.find(": ", at) + 2 : what.find("] ") + 2));
     if (reason.size() > 200) reason = reason.substr(0, 100) + " ... " + reason.substr(reason.size() - 100);
-    throw InputError(fmt::format("{}:{}:{}", stream_.source(), line, column),
+    throw InputError(stream_.source() + (placed ? fmt::format(":{}:{}", line, column) : fmt::format(": byte {}", position)),
                      "a JSON syntax error (" + printable(reason) + ")", "valid JSON");
   }
 

@@ -1,5 +1,7 @@
 #include "sim/report/result_csv.h"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "sim/report/result_fields.h"
@@ -67,6 +69,14 @@ std::string joined(const std::vector<std::string>& fields) {
 }
 
 }  // namespace
+
+CsvKind csv_kind(const std::string& column) {
+  constexpr std::array kTexts = {"trace",        "hardware",    "policy",           "reason",
+                                 "bound.method", "bound.order", "binding.resource", "binding.sentence"};
+  const auto among = [&](const auto& names) { return std::find(names.begin(), names.end(), column) != names.end(); };
+  if (column == "fits") return CsvKind::kBoolean;
+  return among(kTexts) || !among(columns()) ? CsvKind::kText : CsvKind::kNumber;
+}
 
 std::string csv_header(const std::vector<std::string>& extra) {
   std::vector<std::string> fields;

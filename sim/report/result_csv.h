@@ -13,6 +13,9 @@
 
 namespace hyperoffload {
 
+enum class CsvKind { kText, kNumber, kBoolean };  // a number's field may be empty
+CsvKind csv_kind(const std::string& column);       // text, too, where it is none of ours
+
 std::string csv_header(const std::vector<std::string>& extra = {});
 std::string csv_row(const Result& result, const std::vector<std::string>& extra = {});
 std::string results_to_csv(const std::vector<Result>& results);

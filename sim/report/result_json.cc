@@ -1,10 +1,6 @@
 #include "sim/report/result_json.h"
 
-#include <fmt/format.h>
-
-#include <limits>
-
-#include "sim/model/error.h"
+#include "sim/report/json_node.h"
 #include "sim/report/result_fields.h"
 
 namespace hyperoffload {
@@ -12,51 +8,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A place in the file, for the message when it is not as expected.
-struct Node {
-  const Json& value;
-  std::string where;
-
-  bool is_null() const { return value.is_null(); }
-  Node at(const char* key) const {
-    const auto it = value.is_object() ? value.find(key) : value.end();
-    if (!value.is_object() || it == value.end())
-      throw InputError(where, value.is_object() ? fmt::format("no \"{}\"", key) : std::string("no object"),
-                       fmt::format("a result with \"{}\"", key));
-    return {*it, where + "." + key};
-  }
-  Node at(std::size_t i) const { return {value[i], fmt::format("{}[{}]", where, i)}; }
-  void expect(bool good, const char* expected) const {
-    if (good) return;
-    std::string found = json_text(value);
-    if (found.size() > 60) found = found.substr(0, 60) + "...";
-    throw InputError(where, found, expected);
-  }
-  std::string text() const {
-    expect(value.is_string(), "a text");
-    return value.get<std::string>();
-  }
-  std::string text_or_null() const { return is_null() ? "" : text(); }
-  double number() const {
-    if (is_null()) return std::numeric_limits<double>::infinity();  // written for what is not finite
-    expect(value.is_number(), "a number");
-    return value.get<double>();
-  }
-  std::int64_t integer() const {
-    expect(value.is_number_integer(), "a whole number");
-    return value.get<std::int64_t>();
-  }
-  std::size_t size() const {
-    expect(value.is_array(), "a list");
-    return value.size();
-  }
-  Seconds seconds() const { return Seconds(number()); }
-  Bytes bytes() const { return Bytes(integer()); }
-  std::optional<double> maybe_number() const { return is_null() ? std::nullopt : std::optional(number()); }
-  std::optional<Seconds> maybe_seconds() const { return is_null() ? std::nullopt : std::optional(seconds()); }
-};
-
-StallCause read_cause(const Node& node) {
+StallCause read_cause(const JsonNode& node) {
   const std::string name = node.text();
   for (StallCause cause : kAllStallCauses)
     if (name == to_string(cause)) return cause;
@@ -64,10 +16,10 @@ StallCause read_cause(const Node& node) {
   return {};
 }
 
-std::vector<Wait> read_worst(const Node& list) {
+std::vector<Wait> read_worst(const JsonNode& list) {
   std::vector<Wait> waits;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    const Node in = list.at(i);
+    const JsonNode in = list.at(i);
     Wait w;
     w.op = in.at("op").text();
     w.cause = read_cause(in.at("cause"));
@@ -75,18 +27,18 @@ std::vector<Wait> read_worst(const Node& list) {
     w.from = in.at("from_s").seconds();
     w.wait = in.at("wait_s").seconds();
     w.tensor = in.at("tensor").text_or_null();
-    if (const Node bytes = in.at("bytes"); !bytes.is_null()) w.bytes = bytes.bytes();
+    if (const JsonNode bytes = in.at("bytes"); !bytes.is_null()) w.bytes = bytes.bytes();
     w.transfer_start = in.at("transfer_start_s").maybe_seconds();
     w.transfer_end = in.at("transfer_end_s").maybe_seconds();
     w.held_by = in.at("held_by").text_or_null();
     w.held_by_name = in.at("held_by_name").text_or_null();
-    if (const Node room = in.at("short_bytes"); !room.is_null()) w.short_bytes = room.bytes();
+    if (const JsonNode room = in.at("short_bytes"); !room.is_null()) w.short_bytes = room.bytes();
     waits.push_back(std::move(w));
   }
   return waits;
 }
 
-LinkUse read_link(const Node& in, Bytes bytes) {
+LinkUse read_link(const JsonNode& in, Bytes bytes) {
   LinkUse use;
   use.bytes = bytes;
   use.transfers = in.at("transfers").integer();
@@ -98,35 +50,35 @@ LinkUse read_link(const Node& in, Bytes bytes) {
   return use;
 }
 
-NpuFigures read_npu(const Node& in) {
+NpuFigures read_npu(const JsonNode& in) {
   NpuFigures f;
-  f.npu = static_cast<int>(in.at("npu").integer());
+  f.npu = in.at("npu").count();
   f.iteration = in.at("iteration_s").seconds();
   f.total = in.at("total_s").seconds();
   f.first_iteration = in.at("first_iteration_s").seconds();
   f.ideal = in.at("ideal_s").seconds();
   f.stall = in.at("stall_s").seconds();
   f.slowdown = in.at("slowdown").number();
-  const Node stalls = in.at("stalls");
+  const JsonNode stalls = in.at("stalls");
   f.stalls = {stalls.at("late_transfer_s").seconds(), stalls.at("no_room_s").seconds(),
               stalls.at("hbm_contention_s").seconds(), stalls.at("fabric_contention_s").seconds(),
               stalls.at("input_room_s").seconds(), stalls.at("host_s").seconds(), stalls.at("other_s").seconds()};
-  const Node late = stalls.at("late_transfer");
+  const JsonNode late = stalls.at("late_transfer");
   f.late_transfer = {late.at("carrying_s").seconds(), late.at("latency_s").seconds(),
                      late.at("link_busy_s").seconds(), late.at("room_s").seconds(),
                      late.at("held_back_s").seconds()};
-  const Node per_op = stalls.at("per_op");
+  const JsonNode per_op = stalls.at("per_op");
   f.per_op = {per_op.at("stalled_ops").integer(), per_op.at("max_s").seconds(), per_op.at("p99_s").seconds()};
   f.hbm_peak = in.at("hbm_peak_bytes").bytes();
-  const Node links = in.at("links");
+  const JsonNode links = in.at("links");
   f.pool_to_hbm = read_link(links.at("pool_to_hbm"), in.at("pool_to_hbm_bytes").bytes());
   f.hbm_to_pool = read_link(links.at("hbm_to_pool"), in.at("hbm_to_pool_bytes").bytes());
   return f;
 }
 
-void read_figures(const Node& in, Result& r) {
+void read_figures(const JsonNode& in, Result& r) {
   NpuFigures top = read_npu(in);
-  const Node npus = in.at("npus");
+  const JsonNode npus = in.at("npus");
   for (std::size_t i = 0; i < npus.size(); ++i) {
     r.npus.push_back(read_npu(npus.at(i)));
     if (r.npus.back().npu == top.npu) r.slowest = static_cast<int>(i);
@@ -137,42 +89,41 @@ void read_figures(const Node& in, Result& r) {
   r.npus[static_cast<std::size_t>(r.slowest)] = std::move(top);
   r.hbm_peak = in.at("hbm_peak_bytes").bytes();
   r.pool_peak = in.at("pool_peak_bytes").bytes();
-  r.stands_for = static_cast<int>(in.at("npus_represented").integer());
+  r.stands_for = in.at("npus_represented").count();
   r.pool_requested_peak = in.at("pool_requested_peak_bytes").bytes();
-  const Node t = in.at("throughput");
+  const JsonNode t = in.at("throughput");
   r.throughput = {t.at("tokens_per_s").maybe_number(), t.at("samples_per_s").maybe_number(),
                   t.at("time_to_first_token_s").maybe_seconds(),
                   t.at("time_per_output_token_s").maybe_seconds(),
                   t.at("model_flops_utilisation").maybe_number()};
-  const Node binding = in.at("binding");
+  const JsonNode binding = in.at("binding");
   r.binding.resource = binding.at("resource").text();
   r.binding.sentence = binding.at("sentence").text();
   if (const auto needed = binding.at("needed_bytes_per_s").maybe_number())
     r.binding.needed = BytesPerSecond(*needed);
-  if (const Node use = in.at("planner"); !use.is_null())
+  if (const JsonNode use = in.at("planner"); !use.is_null())
     r.planner = PlannerUse{use.at("read_slack").number(), use.at("write_slack").number(),
-                           static_cast<int>(use.at("replays").integer()),
-                           static_cast<int>(use.at("recomputed_layers").integer())};
+                           use.at("replays").count(), use.at("recomputed_layers").count()};
 }
 
-Result read_result(const Node& in) {
-  const Node format = in.at("format");
+Result read_result(const JsonNode& in) {
+  const JsonNode format = in.at("format");
   format.expect(format.value == "hyperoffload-result", "\"hyperoffload-result\"");
-  const Node version = in.at("version");
+  const JsonNode version = in.at("version");
   version.expect(version.value == 1, "1, the version this program reads");
   Result r;
   r.trace = in.at("trace").text();
   r.hardware = in.at("hardware").text();
   r.policy = in.at("policy").text();
-  r.iterations = static_cast<int>(in.at("iterations").integer());
-  const Node fits = in.at("fits");
+  r.iterations = in.at("iterations").count();
+  const JsonNode fits = in.at("fits");
   fits.expect(fits.value.is_boolean(), "true or false");
   r.fits = fits.value.get<bool>();
   r.reason = in.at("reason").text_or_null();
   r.hbm_capacity = in.at("hbm_capacity_bytes").bytes();
   r.hbm_reserved = in.at("hbm_reserved_bytes").bytes();
   r.pool_capacity = in.at("pool_capacity_bytes").bytes();
-  if (const Node bound = in.at("bound"); !bound.is_null())
+  if (const JsonNode bound = in.at("bound"); !bound.is_null())
     r.bound = Bound{bound.at("hbm_peak_bytes").bytes(), bound.at("stall_s").seconds(),
                     bound.at("method").text(), bound.at("order").text()};
   if (!in.at("npu").is_null()) read_figures(in, r);
@@ -190,15 +141,10 @@ std::string results_to_json(const std::vector<Result>& results) {
 }
 
 std::vector<Result> parse_results(const std::string& text, const std::string& source) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(source, fmt::format("no JSON (byte {})", error.byte), "a result file");
-  }
-  const Node root{json, source + ": $"};
+  const Json json = parse_json(text, source, "results (JSON)");
+  const JsonNode root{json, source + ": $"};
   if (!json.is_object() || !json.contains("runs")) return {read_result(root)};
-  const Node runs = root.at("runs");
+  const JsonNode runs = root.at("runs");
   std::vector<Result> results;
   for (std::size_t i = 0; i < runs.size(); ++i) results.push_back(read_result(runs.at(i)));
   return results;

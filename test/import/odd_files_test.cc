@@ -93,4 +93,11 @@ TEST_CASE("a byte 0 ends no JSON") {
   CHECK(contains(input_error([&] { parse_graph(trace + std::string("\0x", 2), "t"); }), "found a byte 0"));
 }
 
+TEST_CASE("a number beyond any double is named with its place in the file") {
+  const std::string before = R"({"traceEvents": [{"dur": )";
+  const std::string found = refusal_of(samples()[0], before + "1e400}]}");
+  // The last byte of the number.
+  CHECK(contains(found, ": byte " + std::to_string(before.size() + 5) + ": found a JSON syntax error (number overflow parsing '1e400')"));
+}
+
 }  // namespace hyperoffload

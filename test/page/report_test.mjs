@@ -136,7 +136,7 @@ test("the frontier of HBM and time stands beside its bound", async () => {
   const point = (hbm_bytes, iteration_s, least) => ({ hbm_bytes, hbm_peak_bytes: hbm_bytes, iteration_s, ideal_s: 0.5, stall_s: iteration_s - 0.5,
     pool_to_hbm_bytes: 7, hbm_to_pool_bytes: 9, bound: { stall_s: least, method: "window" } });
   const points = [point(2 ** 31, 0.75, 0.125), point(2 ** 30, 1.5, 0.25), point(2 ** 32, 0.5, 0)];
-  writeFileSync(`${curve}/frontier.json`, JSON.stringify({ format: "hyperoffload-frontier", version: 1, trace: "t", hardware: "h", iterations: 1, points }));
+  writeFileSync(`${curve}/frontier.json`, JSON.stringify({ format: "hyperoffload-frontier", version: 1, trace: results[0].trace, hardware: results[0].hardware, iterations: 1, points }));
   writeFileSync(`${curve}/results.json`, JSON.stringify({ runs: results }));
   run("report", curve);
   const { page: p, faults } = await openPage(browser, `${curve}/report.html`);

@@ -68,6 +68,19 @@ TEST_CASE("A sweep's axes stand in front of the columns") {
   CHECK(rows[0].size() == rows[1].size());
 }
 
+TEST_CASE("What kind a column is of is what its fields hold") {
+  const auto rows = read_csv(results_to_csv({sample_result()}));
+  for (std::size_t c = 0; c < rows[0].size(); ++c) {
+    INFO(rows[0][c] << " " << rows[1][c]);
+    const bool number = !rows[1][c].empty() && rows[1][c].find_first_not_of("0123456789.e+-") == std::string::npos;
+    if (!rows[1][c].empty()) CHECK((csv_kind(rows[0][c]) == CsvKind::kNumber) == number);
+  }
+  CHECK(csv_kind("fits") == CsvKind::kBoolean);
+  CHECK(csv_kind("throughput.samples_per_s") == CsvKind::kNumber);
+  CHECK(csv_kind("reason") == CsvKind::kText);
+  CHECK(csv_kind("of_another_version") == CsvKind::kText);
+}
+
 TEST_CASE("The columns are the same whatever the runs hold") {
   const std::string header = csv_header();
   CHECK(results_to_csv({}) == header);

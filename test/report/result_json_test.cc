@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "sim/model/error.h"
@@ -125,8 +126,8 @@ TEST_CASE("A reader passes over keys it doesn't know") {
 TEST_CASE("A wrong result file is refused with the place that is wrong") {
   json j = json::parse(results_to_json({sample_result()}));
   json& run = j["runs"][0];
-  CHECK(has(message_of("{"), "r.json: found no JSON"));
-  CHECK(has(message_of("[]"), "r.json: $: found no object"));
+  CHECK(has(message_of("{"), "r.json:1:2: found a JSON syntax error"));
+  CHECK(has(message_of("[]"), "r.json: found an array"));
 
   const json good = run;
   run["iteration_s"] = "long";
@@ -141,8 +142,30 @@ TEST_CASE("A wrong result file is refused with the place that is wrong") {
   run["stalls"]["worst"][0]["cause"] = "bad luck";
   CHECK(has(message_of(j.dump()), "worst[0].cause: found \"bad luck\""));
   run = good;
+  run["hbm_capacity_bytes"] = -1;
+  CHECK(has(message_of(j.dump()), "$.runs[0].hbm_capacity_bytes: found -1, expected bytes, 0 or more"));
+  run["hbm_capacity_bytes"] = std::uint64_t{1} << 63;
+  CHECK(has(message_of(j.dump()), "hbm_capacity_bytes: found 9223372036854775808, expected a whole number"));
+  run = good;
+  run["iterations"] = std::int64_t{1} << 32;  // 0 in 32 bits
+  CHECK(has(message_of(j.dump()), "iterations: found 4294967296"));
+  run = good;
   run["npu"] = 5;
   CHECK(has(message_of(j.dump()), "$.runs[0].npus: found"));
+}
+
+TEST_CASE("A result with a number beyond any double, a key twice or endless nesting is wrong input with its place") {
+  const std::string good = result_to_json(sample_result());
+  const auto with_stall = [&](const std::string& value) {
+    std::string text = good;
+    const std::size_t at = text.find("\"stall_s\": ") + 11;
+    return text.replace(at, text.find(',', at) - at, value);
+  };
+  const std::string head = good.substr(0, good.find("\"stall_s\""));
+  const auto line = std::to_string(1 + std::count(head.begin(), head.end(), '\n'));
+  CHECK(has(message_of(with_stall("1e400")), "r.json:" + line + ":"));
+  CHECK(has(message_of(with_stall("1, \"stall_s\": 2")), "stall_s"));
+  CHECK(has(message_of(with_stall(std::string(100000, '['))), "nesting deeper than 64"));
 }
 
 }  // namespace hyperoffload
