@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "planner/passes/cancel_redundant.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/fill_forward.h"
+#include "planner/passes/lp_guide.h"
 #include "planner/passes/replay_placement.h"
 #include "planner/passes/place_transfers.h"
 #include "sim/model/check.h"
@@ -22,6 +24,12 @@ constexpr int kJudgedIterations = 3;
 // Work of a search by effort, in ops and units per pass summed over passes: about 1 s for the default on
 // one slow core, so that the same input gives the same plan on every machine.
 constexpr double kWork[] = {0, 1.2e6, 25e6};
+
+// Starts that the linear program's guide looks at again, by effort.
+constexpr int kGuideTries[] = {0, 12, 60};
+
+// A stall so close to the proven least one, as a share of the ideal time, ends the search.
+constexpr double kNearlyNothing = 1e-4;
 
 struct Attempt {
   WrittenPlan written;
@@ -42,7 +50,11 @@ struct Tried {
 class Search {
  public:
   Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
-      : graph_(graph), options_(options), rank_(rank_by_name(*graph.graph)), ideal_seconds_(ideal.last_iteration) {
+      : graph_(graph),
+        options_(options),
+        rank_(rank_by_name(*graph.graph)),
+        ideal_seconds_(ideal.last_iteration),
+        enough_stall_(options.enough_stall) {
     double transfers = 0;
     for (int t = 0; t < graph.tensors; ++t)
       transfers +=
@@ -58,19 +70,22 @@ class Search {
     Tried tried;
   };
 
+  int effort() const { return std::clamp(options_.effort, 0, 2); }
   bool uses(SearchStep step) const { return (options_.skip >> static_cast<int>(step) & 1U) == 0; }
   // Nothing more to win, or no work left.
   bool finished() const { return good_enough() || work_left_ <= 0; }
   bool good_enough() const {
-    return best_ && best_->walk.last_iteration - ideal_seconds_ <= options_.enough_stall + 1e-9 * ideal_seconds_;
+    return best_ && best_->walk.last_iteration - ideal_seconds_ <= enough_stall_ + 1e-9 * ideal_seconds_;
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
                 const std::vector<Eviction>& given = {});
   Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
+  Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
   Walk judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   std::vector<SweepOrder> orders() const;
+  void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
   StepClock smoothed(const StepClock& walked, int window) const;
   std::int64_t piece_size(int parts) const;
@@ -80,6 +95,9 @@ class Search {
   const std::vector<std::int32_t> rank_;
   const double ideal_seconds_;
   double transfer_seconds_ = 0;
+  double enough_stall_;
+  std::optional<LpGuide> lp_;
+  bool lp_tried_ = false;
   std::optional<StepClock> guide_;  // the ops' own times
   int passes_ = 0;
   double work_left_ = 0;
@@ -110,15 +128,29 @@ Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead,
   ++passes_;
   work_left_ -= graph_.ops + liveness.units();
   if (lead == Lead::kEager && uses(SearchStep::kReplay))
-    if (auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger)) {
-      Tried tried{replayed->clock.seconds(replayed->clock.period()), std::move(replayed->clock)};
-      if (best_ && tried.seconds >= best_->walk.last_iteration * (1 - 1e-9)) return tried;
-      const Walk walk = judge(liveness, *tried.timeline, replayed->placements);
-      if (!walk.stuck) return tried;
-    }
+    if (Tried tried = place_replayed(liveness, clock, ledger); tried.timeline) return tried;
   const Walk walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
   if (walk.stuck) return {};
   return {walk.last_iteration, StepClock(graph_, walk, transfer_seconds_)};
+}
+
+// By the replay; where the plan turns out slower than that, by the firm one, too.
+Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger) {
+  Tried best;
+  for (const bool firm : {false, true}) {
+    auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger, firm);
+    if (!replayed) break;
+    const double seconds = replayed->clock.seconds(replayed->clock.period());
+    if (best_ && seconds >= best_->walk.last_iteration * (1 - 1e-9)) {
+      if (!best.timeline) best = {seconds, std::move(replayed->clock)};
+      break;
+    }
+    const Walk walk = judge(liveness, replayed->clock, replayed->placements);
+    if (!walk.stuck && walk.last_iteration < best.seconds) best = {walk.last_iteration, std::move(replayed->clock)};
+    if (!walk.stuck && walk.last_iteration <= seconds * (1 + 1e-6)) break;
+    work_left_ -= graph_.ops + liveness.units();
+  }
+  return best;
 }
 
 Walk Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
@@ -210,12 +242,27 @@ void Search::search(std::int64_t piece_bytes) {
       if (tried.timeline) seeds.push_back({{}, std::move(tried)});
       if (finished()) return;
     }
+  if (uses(SearchStep::kLp)) follow_lp(liveness, seeds);
+  if (finished()) return;
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     if (!uses(SearchStep::kStretch)) break;
     seed(guide.stretched(factor));
     if (finished()) return;
   }
   if (uses(SearchStep::kFeedback)) replan(liveness, std::move(seeds));
+}
+
+// What the linear program would move, on its timeline and on the ops' own.
+void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
+  if (!std::exchange(lp_tried_, true)) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideTries[effort()]);
+  if (!lp_) return;
+  enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
+  const Filled rounded = round_guide(*lp_, liveness, *guide_);
+  for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)}) {
+    if (finished()) return;
+    Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions);
+    if (tried.timeline) seeds.push_back({{}, std::move(tried)});
+  }
 }
 
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
@@ -238,7 +285,7 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
 }
 
 Found Search::run() {
-  work_left_ = kWork[std::clamp(options_.effort, 0, 2)];
+  work_left_ = kWork[effort()];
   search(0);
   // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer
   // ones yet where a short trace affords them.
@@ -261,7 +308,7 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces"};
+                                                "cancel", "latest-reload", "pool-first", "pieces", "lp"};
   return kNames[static_cast<int>(step)];
 }
 

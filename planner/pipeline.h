@@ -26,8 +26,9 @@ enum class SearchStep {
   kLatestReload,  // evict what can be reloaded last, too
   kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
   kPieces,        // cut tensors
+  kLp,            // round the solution of the linear program
 };
-inline constexpr int kSearchSteps = 9;
+inline constexpr int kSearchSteps = 10;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

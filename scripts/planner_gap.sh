@@ -18,7 +18,7 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   printf '```\n\n## What each step is worth: the same without it (link load 2, HBM 50 %%, seeds 1 and 2)\n\n'
   printf '| without | number | median | 90th percentile | worst | mean | CPU s |\n|---|---|---|---|---|---|---|\n'
   gap --seeds 2 --load 2 --share 50 --summary nothing
-  for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces; do
+  for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
   printf '\n## Time and memory (HBM 60 %% of the peak, link load 1)\n\n'

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
 
 #include "planner/bound/engine_view.h"
-#include "planner/bound/offload_lp.h"
+#include "planner/bound/offload_program.h"
 #include "planner/bound/subset_sum.h"
 #include "planner/bound/window_bound.h"
 
@@ -25,25 +23,8 @@ class LpBound {
   Bound run(LpBoundStats& stats);
 
  private:
-  struct Grid {
-    std::vector<int> positions;
-    int turn = 0;  // positions from here on are those of the next turn of a circle
-    // The first slot that ends at the position or behind it; that ends behind it.
-    int slot_to(int position) const { return slot_behind(position - 1); }
-    int slot_behind(int position) const {
-      const bool next = turn > 0 && position + 1 >= turn;
-      return static_cast<int>(
-          std::upper_bound(positions.begin(), positions.end(), position - (next ? turn : 0)) - positions.begin() +
-          (next ? positions.size() : 0));
-    }
-  };
-  Grid choose_grid(const EngineView& view, const std::vector<std::int64_t>& excess, int limit) const;
   std::vector<std::int64_t> excess_over(const EngineView& view, std::int64_t hbm) const;
   std::vector<std::int64_t> whole_capacity(const EngineView& view, std::int64_t hbm) const;
-  OffloadLp program(const EngineView& view, const std::vector<std::int64_t>& excess, int boundaries,
-                    bool any_placement, bool circle = false) const;
-  void add_slots(const EngineView& view, const Grid& grid, OffloadLp& lp) const;
-  void add_units(const EngineView& view, const Grid& grid, bool any_placement, OffloadLp& lp) const;
   LpOutcome solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const;
   double least_end(const EngineView& view, LpBoundStats& stats) const;
   std::int64_t least_hbm(const EngineView& view, std::int64_t known, LpBoundStats& stats) const;
@@ -86,124 +67,6 @@ std::vector<std::int64_t> LpBound::whole_capacity(const EngineView& view, std::i
   return capacity;
 }
 
-// All positions of a short trace; of a long one, by equal shares of its places, those with the most excess.
-LpBound::Grid LpBound::choose_grid(const EngineView& view, const std::vector<std::int64_t>& excess,
-                                   int limit) const {
-  Grid grid;
-  const int count = static_cast<int>(view.resident.size());
-  if (count <= limit) {
-    grid.positions.resize(count);
-    std::iota(grid.positions.begin(), grid.positions.end(), 0);
-    return grid;
-  }
-  for (int k = 0; k < limit; ++k) {
-    const auto from = static_cast<int>(static_cast<std::int64_t>(count) * k / limit),
-               to = static_cast<int>(static_cast<std::int64_t>(count) * (k + 1) / limit);
-    grid.positions.push_back(static_cast<int>(std::max_element(excess.begin() + from, excess.begin() + to) -
-                                              excess.begin()));
-  }
-  return grid;
-}
-
-void LpBound::add_slots(const EngineView& view, const Grid& grid, OffloadLp& lp) const {
-  const NpuMachine& m = graph_.machine;
-  const double b = m.hbm_bandwidth, read = std::min(m.read_bandwidth, b), write = std::min(m.write_bandwidth, b);
-  lp.slots.assign(grid.positions.size() + (lp.circle ? 0 : 1), {0, 0, 0, 0});
-  std::vector<char> read_held(lp.slots.size(), 0), write_held = read_held, both_held = read_held;
-  for (int place = 0; place < view.places; ++place) {
-    const OpCost& cost = graph_.cost[view.op[place]];
-    const double d = cost.alone.value, left = std::max(0.0, b * d - static_cast<double>(cost.hbm_bytes.value));
-    const int s = lp.slot(grid.slot_to(2 * place + 1));
-    LpSlot& slot = lp.slots[s];
-    slot.seconds += d;
-    slot.read_bytes += std::min(read * d, left);
-    slot.write_bytes += std::min(write * d, left);
-    slot.both_bytes += std::min((read + write) * d, left);
-    read_held[s] |= left < read * d;
-    write_held[s] |= left < write * d;
-    both_held[s] |= left < (read + write) * d;
-  }
-  for (std::size_t s = 0; s < lp.slots.size(); ++s) {
-    if (!read_held[s]) lp.slots[s].read_bytes = -1;
-    if (!write_held[s]) lp.slots[s].write_bytes = -1;
-    if (!both_held[s] && read + write <= b) lp.slots[s].both_bytes = -1;
-  }
-  for (const ForcedWait& wait : view.waits) {
-    const int from = grid.slot_behind(wait.from), to = grid.slot_to(wait.to);
-    if (from < to) {
-      lp.waits.push_back({from, to, wait.seconds});
-      continue;
-    }
-    LpSlot& slot = lp.slots[from];
-    slot.seconds += wait.seconds;
-    for (double LpSlot::*bytes : {&LpSlot::read_bytes, &LpSlot::write_bytes, &LpSlot::both_bytes})
-      if (slot.*bytes >= 0) slot.*bytes += b * wait.seconds;  // it may be ops that HBM slows
-  }
-}
-
-// `any_placement`: as if nothing were bound to start in the pool.
-void LpBound::add_units(const EngineView& view, const Grid& grid, bool any_placement, OffloadLp& lp) const {
-  const NpuMachine& m = graph_.machine;
-  const bool held = std::any_of(lp.slots.begin(), lp.slots.end(), [](const LpSlot& s) {
-    return s.read_bytes >= 0 || s.write_bytes >= 0 || s.both_bytes >= 0;
-  });
-  const double read = 1 / std::min(m.read_bandwidth, m.hbm_bandwidth),
-               write = 1 / std::min(m.write_bandwidth, m.hbm_bandwidth);
-  const bool latency = !held && (m.read_latency > 0 || m.write_latency > 0);
-  std::map<std::vector<int>, std::size_t> known;
-  std::vector<std::int64_t> largest;  // by unit
-  const auto add = [&](const Stay& stay, std::vector<LpGap> gaps, bool pool_start, bool pool_only) {
-    const int from = stay.stored_from == Stay::kClean ? LpUnit::kClean : grid.slot_behind(stay.stored_from);
-    const std::int64_t bytes = graph_.bytes[stay.tensor];
-    std::vector<int> key{from, pool_start, pool_only, latency ? std::ilogb(static_cast<double>(bytes)) : 0};
-    for (const LpGap& gap : gaps) key.insert(key.end(), {gap.first, gap.last, gap.close, gap.loads});
-    const auto [it, fresh] = known.try_emplace(key, lp.units.size());
-    if (fresh) {
-      lp.units.push_back({0, read, write, from, pool_start, pool_only, std::move(gaps)});
-      largest.push_back(0);
-    }
-    lp.units[it->second].bytes += static_cast<double>(bytes);
-    largest[it->second] = std::max(largest[it->second], bytes);
-  };
-  std::vector<int> over{0};  // prefix sums: boundaries without room for all
-  for (int turn = 0; turn < lp.turns(); ++turn)
-    for (double excess : lp.excess) over.push_back(over.back() + (excess > 0));
-  for (const Stay& stay : view.stays) {
-    const bool clean = stay.stored_from == Stay::kClean, pool_only = stay.pool_only && !any_placement;
-    std::vector<LpGap> gaps;
-    for (std::size_t g = 0; g < stay.gaps.size(); ++g) {
-      const IdleGap& idle = stay.gaps[g];
-      const LpGap gap{grid.slot_behind(idle.after), grid.slot_to(idle.until) - 1, grid.slot_to(idle.close),
-                      idle.loads};
-      const bool useful = gap.first <= gap.last && over[gap.last + 1] > over[gap.first];
-      if (useful && clean) add(stay, {gap}, false, false);
-      if ((useful && !clean) || (stay.pool_start && g == 0)) gaps.push_back(gap);
-    }
-    const bool needed = std::any_of(gaps.begin(), gaps.end(), [&](const LpGap& gap) {
-      return gap.first <= gap.last && over[gap.last + 1] > over[gap.first];
-    });
-    if (!clean && (needed || pool_only)) add(stay, std::move(gaps), stay.pool_start, pool_only);
-  }
-  for (std::size_t u = 0; u < lp.units.size() && latency; ++u) {
-    lp.units[u].read_cost += m.read_latency / static_cast<double>(largest[u]);
-    lp.units[u].write_cost += m.write_latency / static_cast<double>(largest[u]);
-  }
-}
-
-OffloadLp LpBound::program(const EngineView& view, const std::vector<std::int64_t>& excess, int boundaries,
-                           bool any_placement, bool circle) const {
-  OffloadLp lp;
-  Grid grid = choose_grid(view, excess, boundaries);
-  lp.circle = circle;
-  if (circle) grid.turn = 2 * view.places;
-  for (int p : grid.positions) lp.excess.push_back(static_cast<double>(excess[p]));
-  lp.hbm_bandwidth = graph_.machine.hbm_bandwidth;
-  lp.time_scale = ideal_ > 0 ? ideal_ : 1;
-  add_slots(view, grid, lp);
-  add_units(view, grid, any_placement, lp);
-  return lp;
-}
-
 LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const {
   const LpOutcome outcome = solve(lp, limits);
   ++stats.programs;
@@ -219,8 +82,8 @@ LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, Lp
 
 double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const auto excess = excess_over(view, graph_.machine.hbm);
-  const OffloadLp lp = program(view, excess, std::max(2, options_.boundaries), false, steady_);
-  const LpOutcome outcome = solve_program(lp, {60, 1e-4, 1e-5 * ideal_}, stats);
+  const OffloadProgram program(graph_, view, excess, {ideal_, std::max(2, options_.boundaries), steady_});
+  const LpOutcome outcome = solve_program(program.lp, {60, 1e-4, 1e-5 * ideal_}, stats);
   stats.stall_upper = std::max(stats.stall_upper, view.alone + outcome.upper - ideal_);
   return view.alone + outcome.lower;
 }
@@ -234,8 +97,9 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
     for (int step = 0; step < 40; ++step) {
       std::vector<std::int64_t> excess = view.resident;
       for (std::int64_t& bytes : excess) bytes -= known;
-      const OffloadLp lp = program(view, excess, std::max(8, options_.boundaries / part), true);
-      const LpOutcome outcome = solve_program(lp, {60, 0.05, 1e-4 * ideal_}, stats);
+      const OffloadProgram program(graph_, view, excess,
+                                   {ideal_, std::max(8, options_.boundaries / part), false, true});
+      const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 1e-4 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;
       const double more = (outcome.lower - slack) / outcome.seconds_per_byte;
       // Bytes are whole; a thousand-millionth for what rounding may have added.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "planner/bound/pattern_prices.h"
 
@@ -22,6 +23,8 @@ class Master {
   Master(const OffloadLp& lp, double byte_scale);
   void add(const std::vector<std::pair<int, Pattern>>& patterns);
   double solve();  // the objective
+  void read_solution(LpOutcome& out) const;
+  void fix_start(int unit, bool in_pool);
   Prices prices();
   double unit_price(int unit) const {  // what its best pattern so far gains
     const double price = -clp_.getRowPrice()[rows_.unit[unit]];
@@ -52,6 +55,9 @@ class Master {
   Rows rows_;
   std::vector<double> lower_, upper_;
   ClpSimplex clp_;
+  int time_columns_ = 0;
+  bool bounds_changed_ = false;
+  std::vector<std::pair<int, Pattern>> patterns_;  // by column behind those
   // Columns not given to Clp yet.
   std::vector<int> start_{0}, index_;
   std::vector<double> value_, cost_, column_upper_;
@@ -65,6 +71,7 @@ Master::Master(const OffloadLp& lp, double byte_scale) : lp_(lp), time_(lp.time_
   const std::vector<CoinBigIndex> none(lower_.size() + 1, 0);
   clp_.addRows(static_cast<int>(lower_.size()), lower_.data(), upper_.data(), none.data(), nullptr, nullptr);
   add_time();
+  time_columns_ = static_cast<int>(cost_.size());
   flush();
 }
 
@@ -138,14 +145,36 @@ void Master::add(const std::vector<std::pair<int, Pattern>>& patterns) {
     }
     entry(rows_.unit[u], 1);
     add_column(0, kInfinity);
+    patterns_.emplace_back(u, pattern);
   }
   flush();
 }
 
+// Patterns of the other kind are no longer to be had. (Without a store a unit starts in the pool.)
+void Master::fix_start(int unit, bool in_pool) {
+  clp_.setRowLower(rows_.unit[unit], in_pool ? 1 : -kInfinity);
+  for (std::size_t p = 0; p < patterns_.size(); ++p)
+    if (patterns_[p].first == unit)
+      clp_.setColumnUpper(time_columns_ + static_cast<int>(p),
+                          (patterns_[p].second.store < 0) == in_pool ? kInfinity : 0);
+  bounds_changed_ = true;
+}
+
 double Master::solve() {
-  clp_.primal(0, 7);
+  if (std::exchange(bounds_changed_, false))
+    clp_.dual(0, 7);
+  else
+    clp_.primal(0, 7);
   if (clp_.status() != 0) clp_.primal();
   return clp_.objectiveValue();
+}
+
+void Master::read_solution(LpOutcome& out) const {
+  const double* value = clp_.getColSolution();
+  for (std::size_t s = 0; s < lp_.slots.size(); ++s) out.waits.push_back(std::max(0.0, value[s]) * time_);
+  for (std::size_t p = 0; p < patterns_.size(); ++p)
+    if (const double share = value[time_columns_ + p]; share > 1e-6)
+      out.shares.push_back({patterns_[p].first, share, patterns_[p].second});
 }
 
 Prices Master::prices() {
@@ -167,16 +196,15 @@ Prices Master::prices() {
 
 }  // namespace
 
-LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) {
+namespace {
+
+double byte_scale(const OffloadLp& lp) {
+  return std::max(1.0, *std::max_element(lp.excess.begin(), lp.excess.end()));
+}
+
+LpOutcome improve(const OffloadLp& lp, Master& master, const PatternPricer& pricer, const LpLimits& limits) {
   LpOutcome out;
-  const double most = *std::max_element(lp.excess.begin(), lp.excess.end());
-  const bool forced = std::any_of(lp.units.begin(), lp.units.end(), [](const LpUnit& u) { return u.pool_only; });
-  if (most <= 0 && !forced) return out;
-  const double byte_scale = std::max(most, 1.0);
-  Master master(lp, byte_scale);
-  const PatternPricer pricer(lp, byte_scale);
   std::vector<std::pair<int, Pattern>> found;
-  master.add(pricer.seeds());
   Prices best;
   double lower = 0;
   bool any = false;
@@ -202,12 +230,44 @@ LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) {
     if (found.empty() || out.upper - lower <= close || out.rounds >= limits.rounds) break;
     master.add(found);
   }
+  master.read_solution(out);
   out.lower = lower * lp.time_scale;
   out.upper *= lp.time_scale;
-  for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / byte_scale;
+  for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / byte_scale(lp);
   out.rows = master.rows();
   out.columns = master.columns();
   return out;
 }
+
+bool nothing_to_do(const OffloadLp& lp) {
+  return *std::max_element(lp.excess.begin(), lp.excess.end()) <= 0 &&
+         std::none_of(lp.units.begin(), lp.units.end(), [](const LpUnit& u) { return u.pool_only; });
+}
+
+}  // namespace
+
+struct OffloadSolver::State {
+  explicit State(const OffloadLp& lp) : master(lp, byte_scale(lp)), pricer(lp, byte_scale(lp)) {
+    master.add(pricer.seeds());
+  }
+  Master master;
+  PatternPricer pricer;
+};
+
+OffloadSolver::OffloadSolver(OffloadLp lp) : lp_(std::move(lp)) {}
+OffloadSolver::~OffloadSolver() = default;
+
+LpOutcome OffloadSolver::solve(const LpLimits& limits) {
+  if (nothing_to_do(lp_)) return {};
+  if (!state_) state_ = std::make_unique<State>(lp_);
+  return improve(lp_, state_->master, state_->pricer, limits);
+}
+
+void OffloadSolver::fix_start(int unit, bool in_pool) {
+  lp_.units[unit].pool_only = lp_.units[unit].pool_start = in_pool;
+  if (state_) state_->master.fix_start(unit, in_pool);
+}
+
+LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) { return OffloadSolver(lp).solve(limits); }
 
 }  // namespace hyperoffload

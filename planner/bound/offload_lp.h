@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace hyperoffload {
@@ -62,6 +63,21 @@ struct OffloadLp {
   int boundary(int b) const { return b % static_cast<int>(excess.size()); }
 };
 
+struct Pattern {
+  struct Away {
+    int from, to;  // boundaries
+    int load;      // slot; -1: none
+  };
+  int store = -1;  // slot; -1: none
+  std::vector<Away> away;
+};
+
+struct LpShare {  // of a unit's bytes that go by a pattern
+  int unit;
+  double share;
+  Pattern pattern;
+};
+
 struct LpLimits {
   int rounds = 60;
   double tolerance = 1e-4;  // stop when the limits are this close, as a share of the upper one
@@ -73,8 +89,25 @@ struct LpOutcome {
   double upper = 0;             // of the relaxation, by the patterns found
   double seconds_per_byte = 0;  // by the same prices, `lower` falls by this for every byte of capacity more
   int rounds = 0, rows = 0, columns = 0;
+  std::vector<LpShare> shares;  // of the relaxation's solution
+  std::vector<double> waits;    // by slot: its seconds more
 };
 
 LpOutcome solve(const OffloadLp& lp, const LpLimits& limits);
+
+// The same, several times over, each time with some units' start decided; goes on from where it was.
+class OffloadSolver {
+ public:
+  explicit OffloadSolver(OffloadLp lp);
+  ~OffloadSolver();
+  LpOutcome solve(const LpLimits& limits);
+  void fix_start(int unit, bool in_pool);
+  const OffloadLp& lp() const { return lp_; }
+
+ private:
+  struct State;
+  OffloadLp lp_;
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace hyperoffload

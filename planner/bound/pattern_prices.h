@@ -8,15 +8,6 @@
 
 namespace hyperoffload {
 
-struct Pattern {
-  struct Away {
-    int from, to;  // boundaries
-    int load;      // slot; -1: none
-  };
-  int store = -1;  // slot; -1: none
-  std::vector<Away> away;
-};
-
 struct Prices {
   Prices() = default;
   Prices(std::size_t slots, std::size_t boundaries)

@@ -43,13 +43,13 @@ class Placer {
     return std::move(result_);
   }
 
-  std::optional<Replayed> replay(const StepClock& ideal) {
+  std::optional<Replayed> replay(const StepClock& ideal, bool firm) {
     place_stores();
     free_bytes();
     list_loads();
     std::vector<std::int32_t> units;
     for (const Load& load : loads_) units.push_back(load.unit);
-    return replay_placement(graph_, liveness_, ideal, {result_.evicted, from_, result_.stores, units});
+    return replay_placement(graph_, liveness_, ideal, {result_.evicted, from_, result_.stores, units, firm});
   }
 
  private:
@@ -318,8 +318,8 @@ Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, con
 
 std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                                         const StepClock& ideal, const std::vector<std::int32_t>& rank,
-                                        const EvictionLedger& ledger) {
-  return Placer(graph, liveness, clock, rank, ledger, Lead::kEager).replay(ideal);
+                                        const EvictionLedger& ledger, bool firm) {
+  return Placer(graph, liveness, clock, rank, ledger, Lead::kEager).replay(ideal, firm);
 }
 
 }  // namespace hyperoffload

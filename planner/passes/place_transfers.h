@@ -52,6 +52,6 @@ Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, con
 struct Replayed;
 std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                                         const StepClock& ideal, const std::vector<std::int32_t>& rank,
-                                        const EvictionLedger& ledger);
+                                        const EvictionLedger& ledger, bool firm = false);
 
 }  // namespace hyperoffload

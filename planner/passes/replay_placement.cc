@@ -58,6 +58,7 @@ class Replayer {
   Ticks load_end_ = kNever, store_end_ = kNever, store_start_ = 0;
   Ticks now_ = 0, stall_ = 0;
   int settled_ = -1;
+  int refused_ = -2;  // what had ended when a load was put off
   std::vector<Ticks> lap_start_;
   Placements placed_;
   std::vector<Ticks> extra_;
@@ -106,6 +107,7 @@ bool Replayer::try_load(int q) {
   if (g.open + lap * P() > settled_) return false;
   // What q itself waits for is counted there already.
   std::int64_t room = graph_.machine.hbm - profile_.max(q, std::max(q + 1, std::min(use, Q())));
+  if (use > q && refused_ == settled_) return false;
   if (use <= q && room >= 0) room = std::numeric_limits<std::int64_t>::max();
   std::int64_t bytes = 0;
   for (std::size_t i = next_load_; i < input_.loads.size(); ++i) {
@@ -119,7 +121,10 @@ bool Replayer::try_load(int q) {
     }
     ++loading_;
   }
-  if (loading_ == 0) return false;
+  if (loading_ == 0) {
+    if (input_.firm && profile_.at(q) > graph_.machine.hbm && is_stored(first, lap)) refused_ = settled_;
+    return false;
+  }
   add(q, use, bytes);
   load_end_ = now_ + ideal_.ticks(graph_.machine.load_seconds(bytes));
   next_load_ += loading_;

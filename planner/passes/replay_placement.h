@@ -6,7 +6,8 @@
 // use (pending stores give back their bytes when they were expected to; late ones are put off), has room for
 // it; pieces of one tensor that fit together move as one. What starts is anchored behind all that had ended by
 // then, so that program order finds the same room. A repeated body is replayed three times and the last is
-// kept. O((positions + units) log). One engine only, no ops in the pool, no `known_after`: else it says nothing.
+// kept. What is put off while an op waits for room may find that room in the plan before the op does; then the
+// plan is slower than its replay. `firm` puts it off until that op has ended. O((positions + units) log). One engine only, no ops in the pool, no `known_after`: else it says nothing.
 #pragma once
 
 #include <optional>
@@ -23,6 +24,7 @@ struct ReplayInput {
   const std::vector<std::int32_t>& from;     // by unit: the position from which it is expected to be away
   const std::vector<StorePlacement>& stores;  // in queue order
   const std::vector<std::int32_t>& loads;    // units, in order of need
+  bool firm = false;
 };
 
 struct Replayed {
