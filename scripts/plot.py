@@ -28,7 +28,7 @@ KINDS = {"weight": ("weights", "#3b76d9"), "optimizer": ("optimizer state", "#c9
          "other": ("other", "#8c7460"), "workspace": ("workspace", "#8794a5")}
 CAUSES = {"late_transfer": ("bytes arrived late", "#d0433b"), "no_room": ("no room in HBM", "#e39a2d"),
           "hbm_contention": ("HBM bandwidth shared", "#8d5bb8"),
-          "fabric_contention": ("ports shared with collectives", "#4c6fb1"), "input_room": ("no room for inputs", "#2a9d8f"), "host": ("the host decides", "#8a6d3b"),
+          "fabric_contention": ("fabric shared", "#4c6fb1"), "input_room": ("no room for inputs", "#2a9d8f"), "host": ("the host decides", "#8a6d3b"),
           "other": ("other", "#8794a5")}
 UNITS = {"": (1, "number"), "s": (1, "s"), "ms": (1e-3, "s"), "us": (1e-6, "s"), "ns": (1e-9, "s"), "Gbps": (1.25e8, "B/s")}
 for prefix, size in {"": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}.items():

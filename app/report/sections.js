@@ -1,5 +1,5 @@
 const CAUSES = [["late_transfer", "bytes arrived late"], ["no_room", "no room in HBM"], ["hbm_contention", "HBM bandwidth shared"],
-  ["fabric_contention", "ports shared with collectives"],
+  ["fabric_contention", "fabric shared"],
   ["input_room", "no room for inputs"], ["host", "the host decides"], ["other", "other"]];
 const LATE = [["carrying", "on the link"], ["latency", "latency"], ["link_busy", "behind other transfers"],
   ["room", "for room"], ["held_back", "not issued yet"]];
