@@ -12,7 +12,7 @@
 namespace hyperoffload {
 namespace {
 
-constexpr double kResolution = 1e-3;  // of what everything takes
+constexpr double kResolution = 1e-3;  // of the answer
 
 struct Range {
   std::int64_t least = 0, most = 0;  // any plan takes `least`; beyond `most` nothing is won
@@ -58,14 +58,16 @@ LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOp
         "{:.6g}x is proven to be needed",
         1 + slowdown, range.most, 1 + stall(best.outcome) / range.ideal,
         1 + best.outcome.plan.bound->stall.value / range.ideal));
-  const auto step = std::max<std::int64_t>(1, static_cast<std::int64_t>(kResolution * static_cast<double>(range.most)));
+  const auto narrow = [](std::int64_t low, std::int64_t high) {
+    return static_cast<double>(high - low) <= std::max(1.0, kResolution * static_cast<double>(high));
+  };
   std::int64_t low = range.least - 1, high = range.most;
-  while (high - low > step) {  // the cheap bound first: it takes no search
+  while (!narrow(low, high)) {  // the cheap bound first: it takes no search
     const std::int64_t middle = low + (high - low) / 2;
     (proven_above(middle) ? low : high) = middle;
   }
   best.proven = Bytes(low + 1);
-  for (high = best.hbm.value; high - low > step;) {
+  for (high = best.hbm.value; !narrow(low, high);) {
     const std::int64_t middle = low + (high - low) / 2;
     std::optional<PlanOutcome> outcome;
     try {

@@ -18,7 +18,7 @@ struct LeastHbm {
   PlanOutcome outcome;
 };
 
-// `slowdown`: 0.01 allows an iteration 1 % longer than the ideal one. Found to 0.1 % of what everything takes.
+// `slowdown`: 0.01 allows an iteration 1 % longer than the ideal one. Found to 0.1 % of the answer.
 // InfeasibleError if no plan is found that keeps it in the HBM there is.
 LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown);
 
