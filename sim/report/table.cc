@@ -178,7 +178,8 @@ std::string results_answer(const std::vector<Result>& results) {
     if (&r == subject || !r.has_figures() || !r.fits) continue;
     const double ratio = r.figures().iteration.value / f.iteration.value;
     if (ratio > 1 + 1e-9)
-      text += fmt::format("; {} takes {} its time", printable(r.policy), human_factor(ratio));
+      text += fmt::format("; {} takes {} its time{}", printable(r.policy), human_factor(ratio),
+                          subject->fits && r.hbm_peak >= subject->hbm_peak ? " and no less HBM (dominated)" : "");
   }
   return text + ".\n" +
          (!subject->fits || subject->binding.sentence.empty() ? "" : printable(subject->binding.sentence) + ".\n");

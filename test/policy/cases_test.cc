@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/evaluate.h"
+#include "sim/report/table.h"
 #include "sim/model/check_plan.h"
 #include "test/support/catch.h"
 #include "test/support/simulate.h"
@@ -52,6 +53,55 @@ Toy training(int layers, std::int64_t kept, int parts, double forward_us, double
   }
   return toy;
 }
+
+// One stage of a pipeline under 1F1B, as PipeOffload counts it (arXiv 2503.01328): a transformer layer keeps 34sh bytes and
+// takes 24sh^2 + 4s^2h FLOPs forward, twice that backward, at batch 1; an A100 at 50 % of its 312 TFLOPS, 25 GB/s each way.
+// Slot t runs forward microbatch t, then backward microbatch t - depth. Where there is none yet, or none left, the stage waits
+// for the others: a bubble as long as the work; `packed` leaves the bubbles out.
+struct Stage {
+  static constexpr int kLayers = 8, kMicrobatches = 16, kDepth = 5;
+  Toy toy;
+  std::int64_t layer_bytes;
+  double slot_seconds;  // one microbatch forward and one backward
+  double k;             // one way of a microbatch's bytes over slot_seconds
+
+  Stage(double h, double s, bool packed) : layer_bytes(static_cast<std::int64_t>(34 * s * h)) {
+    toy.hardware.compute = FlopsPerSecond(156e12);
+    toy.hardware.pool_capacity = Bytes(static_cast<std::int64_t>(10e12));
+    toy.hardware.link_read.bandwidth = toy.hardware.link_write.bandwidth = BytesPerSecond(25e9);
+    const double flops = 24 * s * h * h + 4 * s * s * h;
+    slot_seconds = kLayers * 3 * flops / 156e12;
+    k = (34 / 25e9) / ((72 * h + 12 * s) / 156e12);
+    std::vector<TensorId> kept;
+    for (int i = 0; i < kMicrobatches * kLayers; ++i) kept.push_back(toy.activation(layer_bytes));
+    for (int slot = 0; slot < kMicrobatches + kDepth; ++slot)
+      for (bool backward : {false, true}) {
+        const int microbatch = backward ? slot - kDepth : slot;
+        const bool bubble = microbatch < 0 || microbatch >= kMicrobatches;
+        if (bubble && packed) continue;
+        for (int i = 0; i < kLayers; ++i) {
+          const int layer = backward ? kLayers - 1 - i : i;
+          std::vector<TensorId> own;
+          if (!bubble) own.push_back(kept[static_cast<std::size_t>(microbatch * kLayers + layer)]);
+          const auto none = std::vector<TensorId>{};
+          Op& op = toy.at(toy.op(0, backward ? own : none, backward ? none : own));
+          op.duration.reset();
+          op.flops = Flops((backward ? 2 : 1) * flops);
+        }
+      }
+  }
+  // HBM in layers of one microbatch: what is not offloaded of all microbatches in flight, and of what is, the microbatch that
+  // is on its way (two thirds of one out as its forward ends, one third of another in), with a layer at work each way.
+  double layers_left(double offloaded) const {
+    return (1 - offloaded) * kLayers * (kDepth + 1) + offloaded * kLayers + 2;
+  }
+  NpuFigures run(double hbm_layers) {
+    toy.hardware.hbm_capacity = Bytes(static_cast<std::int64_t>(hbm_layers * static_cast<double>(layer_bytes)));
+    const Result result = ::run(toy, "graph", 1);
+    REQUIRE(result.fits);
+    return result.figures();
+  }
+};
 
 // Not sliding_window, which keeps a buffer free, nor zero_offload, which always moves the optimizer.
 const std::vector<std::string> kMoveWhenShort = {"graph",       "on_demand",          "greedy_gap", "fixed_distance",
@@ -184,6 +234,44 @@ TEST_CASE("case 12: what only the router knows is not loaded before it") {
   }
 }
 
+TEST_CASE("case 12: loading all experts before the router pays only where its window hides the rest") {
+  // The same thread: 28 layers on the host, 28,128 MiB of experts of which the router takes 13,668. All of them may be loaded
+  // ahead, through the window w of a layer (attention, router); those that were chosen only once the router is done. So
+  // a layer takes max(w, full / B) one way and w + chosen / B the other, and the first is refused where it is slower.
+  const int layers = 28;
+  const double full = 28'128.0 * 1'048'576 / layers, chosen = 13'668.0 * 1'048'576 / layers, rate = 25 * kGB;
+  const double break_even = (full - chosen) / rate;
+  const auto seconds = [&](double window, bool ahead) {
+    Toy toy;
+    set_link(toy, rate);
+    toy.hardware.hbm_capacity = Bytes(static_cast<std::int64_t>(3 * full));
+    toy.hardware.pool_capacity = Bytes(static_cast<std::int64_t>(layers * full + 1));
+    for (int i = 0; i < layers; ++i) {
+      const TensorId used = toy.weight(static_cast<std::int64_t>(chosen), Tier::kPool);
+      const TensorId rest = toy.weight(static_cast<std::int64_t>(full) - static_cast<std::int64_t>(chosen), Tier::kPool);
+      const OpId router = toy.op(window / Toy::kMicro, {}, {});
+      Op& experts = toy.at(toy.op(0, {used}, {}));
+      if (ahead)
+        experts.reads.push_back(rest);
+      else
+        experts.known_after = router;
+    }
+    const NpuFigures figures = run(toy, "graph", 1).figures();
+    CHECK(static_cast<double>(figures.pool_to_hbm.bytes.value) == Approx(layers * (ahead ? full : chosen)).margin(layers));
+    return figures.iteration.value;
+  };
+  for (double share : {0.01, 0.5, 0.9, 1.1, 2.5}) {
+    const double window = share * break_even;
+    INFO("window " << share << " of the break-even");
+    const double ahead = seconds(window, true), after = seconds(window, false);
+    CHECK(after == Approx(layers * (window + chosen / rate)).epsilon(1e-6));
+    CHECK(ahead == Approx(layers * std::max(window, full / rate) + std::max(0.0, full / rate - window)).epsilon(0.04));
+    CHECK((ahead > after) == (share < 1));
+  }
+  // A short prompt has next to no window: 28,128 / 13,668 MiB = 2.06 times as slow; the thread saw +48 %.
+  CHECK(seconds(0.01 * break_even, true) / seconds(0.01 * break_even, false) == Approx(28'128.0 / 13'668).epsilon(0.02));
+}
+
 TEST_CASE("case 38: the same bytes without overlap are slower, and overlap costs at most one tensor of peak") {
   // pytorch/pytorch pulls 167880 and 168316: -1,626 MB for +2.2 % with a stream of its own and reloads just in time.
   Toy toy = training(12, 20'000, 1, 30'000, 60'000);
@@ -253,6 +341,43 @@ TEST_CASE("case 41: the peak keeps to its budget and uses it, and more memory ne
   CHECK(all.figures().pool_to_hbm.bytes > few.figures().pool_to_hbm.bytes);
   CHECK(all.figures().iteration >= few.figures().iteration);
   CHECK(run(toy, "graph", 2).figures().iteration <= few.figures().iteration);
+  toy.hardware.hbm_capacity = all.hbm_peak;
+  const std::string text = results_answer({run(toy, "graph", 2), all});
+  CHECK(text.find(all.policy + " takes ") != std::string::npos);
+  CHECK(text.find(" its time and no less HBM (dominated)") != std::string::npos);
+}
+
+TEST_CASE("case 44: as much of the activations leaves for free as the link carries in a slot") {
+  // PipeOffload: min(1, 1/k). The link is full duplex: each slot sends one microbatch's bytes and brings another's.
+  const std::tuple<double, double, double, double> published[] = {
+      {4096, 4096, 0.62, 1}, {2048, 4096, 1.08, 0.93}, {2048, 1024, 1.33, 0.75}};
+  for (const auto& [h, s, k, fraction] : published) {
+    INFO("h " << h << ", s " << s);
+    Stage stage(h, s, false);
+    CHECK(stage.k == Approx(k).margin(0.005));
+    const double free = std::min(1.0, 1 / stage.k);
+    CHECK(free == Approx(fraction).margin(0.005));
+    const NpuFigures at = stage.run(stage.layers_left(free));
+    CHECK(at.ideal.value == Approx((Stage::kMicrobatches + Stage::kDepth) * stage.slot_seconds));
+    CHECK(at.stall.value == Approx(0).margin(1e-9 * at.ideal.value));
+    if (free == 1) continue;
+    // All of it: each slot between warm-up and cool-down takes k of its time, give or take what those two can help.
+    const double stall = stage.run(stage.layers_left(1)).stall.value / (Stage::kMicrobatches * stage.slot_seconds);
+    CHECK(stall > 0.5 * (stage.k - 1));
+    CHECK(stall < 1.5 * (stage.k - 1));
+  }
+}
+
+TEST_CASE("case 44: forwards in a row outrun the link, whatever k") {
+  // Without the bubbles of the warm-up its depth + 1 forwards take a third of a slot each. What HBM can't hold of them must be
+  // out by then: k = 0.62 slots each, though in the slots that follow the link has time to spare.
+  Stage stage(4096, 4096, true);
+  const double hbm = stage.layers_left(1);
+  const double warm_up = Stage::kDepth + 1;
+  const double late = ((warm_up - hbm / Stage::kLayers) * stage.k - warm_up / 3) * stage.slot_seconds;
+  const NpuFigures figures = stage.run(hbm);
+  CHECK(figures.stall.value >= late);
+  CHECK(figures.stall.value <= 1.2 * late);
 }
 
 TEST_CASE("case 43: a tensor that is idle for less than its way out and back stays") {

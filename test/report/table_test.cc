@@ -127,8 +127,10 @@ TEST_CASE("The answer is about graph, with its slowdown, the bound and the other
   CHECK(has(text, "zero stall takes at least 46.00 GiB"));
   CHECK(has(text, "at least 2.000 ms of its 3.000 ms stall can't be avoided"));
   CHECK(has(text, "(cheap bound)"));
-  CHECK(has(text, "on_demand takes 3.000x its time"));
+  CHECK(has(text, "on_demand takes 3.000x its time and no less HBM (dominated)"));
   CHECK_FALSE(has(text, "resident"));  // faster: nothing to boast of
+  Result lean = run("on_demand", 3, Bytes(std::int64_t{46} << 30));
+  CHECK(has(results_answer({graph, lean}), "its time.\n"));  // slower with less: a choice, not dominated
   CHECK(has(text, "\nthe link binds.\n"));
 }
 
