@@ -25,6 +25,12 @@ bool CapuchinPolicy::used_now(TensorId t, const NpuView& view) const {
                      [&](OpId op) { return !op.is_none() && op_accesses(view.graph.op(op), t); });
 }
 
+bool CapuchinPolicy::fits_in_pool(TensorId t, const NpuView& view) const {
+  std::vector<PoolPiece> pieces;
+  view.memory.unallocated(t, Bytes(0), view.graph.tensor(t).bytes, pieces);
+  return view.memory.pool().fits(pieces);
+}
+
 void CapuchinPolicy::iteration_started(const NpuView& view) {
   const std::size_t ops = view.graph.ops().size();
   if (view.iteration == 0) {
@@ -146,6 +152,8 @@ std::optional<Move> CapuchinPolicy::next_out(const NpuView& view) {
     const TensorId t = swaps_[*it].tensor;
     if (!view.memory.alive(t) || !view.memory.any_in_hbm(t))
       it = outs_.erase(it);  // swapped on demand meanwhile
+    else if (!fits_in_pool(t, view))
+      it = outs_.erase(it);  // stays: waiting for room there could last for ever
     else if (view.memory.in_transfer(t) || view.memory.valid_in_pool(t))
       ++it;
     else

@@ -9,7 +9,7 @@
 // the load time. An op that lacks room waits for evictions under way first; whatever is still missing is
 // swapped on demand. Rules as the paper states them (sections on policy making and on feedback). Ours: where
 // FT is negative it would recompute, here the pair is taken all the same; "exceeds" is judged by the bytes
-// live in program order; one queue a direction. O(accesses log) once, O(log residents) an eviction.
+// live in program order; what finds the pool full stays in HBM; one queue a direction. O(accesses log) once, O(log residents) an eviction.
 #pragma once
 
 #include <deque>
@@ -49,6 +49,7 @@ class CapuchinPolicy final : public OnDemandPolicy {
   void place_triggers(const NpuView& view);
   std::optional<Move> next_out(const NpuView& view);
   std::optional<Move> next_in(const NpuView& view);
+  bool fits_in_pool(TensorId t, const NpuView& view) const;
   bool used_now(TensorId t, const NpuView& view) const;
   Move whole(TensorId t, const NpuView& view) const;
 

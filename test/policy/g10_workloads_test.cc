@@ -62,6 +62,16 @@ TEST_CASE("BERT-128 fits G10's machine: every static policy takes the ideal time
   }
 }
 
+TEST_CASE("BERT-768 all but fills HBM and host: capuchin keeps what the host has no room for, and goes on") {
+  const auto w = workload("BERT_Base", 768);
+  if (!w) return;
+  const Result capuchin = run(*w, "capuchin").result;
+  REQUIRE(capuchin.fits);
+  CHECK(capuchin.pool_peak <= Bytes(128'000'000'000));
+  CHECK(capuchin.pool_peak >= Bytes(152'970'000'000 - 40'000'000'000));  // what is live at once and not in HBM
+  CHECK(capuchin.figures().iteration < run(*w, "on_demand").result.figures().iteration);
+}
+
 TEST_CASE("ResNet152-256 exceeds the HBM by 19 GB, and the planner hides it all") {
   const auto w = workload("ResNet152", 256);
   if (!w) return;
