@@ -122,21 +122,7 @@ TEST_CASE("case 53: a link of 1 Gb/s carries 125,000,000 bytes a second, not 115
 TEST_CASE("case 54: 64 GB over 64 GB/s and 1 us take 1.000001 s, both ways at once too") {
   CHECK(transfer_end(run(reads({64'000'000'000}), declared("64GB/s", "1us"))) == exactly(1.000001));
   CHECK(transfer_end(run(reads({64'000'000'000}), declared("64GB/s", "100us"))) == exactly(1.0001));
-  GraphMaker m;
-  m.weight("w", 64'000'000'000).activation("x", 64'000'000'000);
-  m.op("make", 0_us, {}, {"x"})
-      .op("long", 5_s, {}, {})
-      .op("use", 0_us, {"w"}, {})
-      .op("again", 0_us, {"x"}, {});
-  Trace both{m.build(), {}};
-  both.plan = PlanMaker(both.graph)
-                  .initial_pool({"w"})
-                  .prefetch("w", "")
-                  .store("x", "make")
-                  .detach("x", "long")
-                  .prefetch("x", "use")
-                  .build();
-  const RunRecord record = run(both, declared("64GB/s", "1us"));
+  const RunRecord record = run(both_ways(64'000'000'000, 5), declared("64GB/s", "1us"));
   CHECK(transfer_end(record, 0, 0) == exactly(1.000001));
   CHECK(transfer_end(record, 0, 1) == exactly(1.000001));
 }

@@ -53,6 +53,26 @@ inline Trace write_one(std::int64_t bytes) {
   return trace;
 }
 
+// Loads a weight of so many bytes and at the same time stores an activation that has as many, while `seconds` of compute pass;
+// the NPU's first transfer is the load, its second the store.
+inline Trace both_ways(std::int64_t bytes, double seconds) {
+  GraphMaker m;
+  m.weight("w", bytes).activation("x", bytes);
+  m.op("make", 0_us, {}, {"x"})
+      .op("long", Seconds(seconds), {}, {})
+      .op("use", 0_us, {"w"}, {})
+      .op("again", 0_us, {"x"}, {});
+  Trace trace{m.build(), {}};
+  trace.plan = PlanMaker(trace.graph)
+                   .initial_pool({"w"})
+                   .prefetch("w", "")
+                   .store("x", "make")
+                   .detach("x", "long")
+                   .prefetch("x", "use")
+                   .build();
+  return trace;
+}
+
 inline RunRecord run(const Trace& trace, const Hardware& hardware, bool shortcuts = true) {
   ReplayOptions options;
   options.full_record = true;

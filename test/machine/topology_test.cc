@@ -43,21 +43,7 @@ TEST_CASE("16 dies of a node that all read get 40 GB/s each, 4 sockets x 160 / 1
 TEST_CASE(
     "16 dies of a node write 40 GB/s each, and reading meanwhile costs nothing: ports are full duplex") {
   const double each = 4 * 160e9 / 16;
-  GraphMaker m;
-  m.weight("w", kBytes).activation("x", kBytes);
-  m.op("make", 0_us, {}, {"x"})
-      .op("long", 1_s, {}, {})
-      .op("use", 0_us, {"w"}, {})
-      .op("again", 0_us, {"x"}, {});
-  Trace both{m.build(), {}};
-  both.plan = PlanMaker(both.graph)
-                  .initial_pool({"w"})
-                  .prefetch("w", "")
-                  .store("x", "make")
-                  .detach("x", "long")
-                  .prefetch("x", "use")
-                  .build();
-  const RunRecord record = run(both, cloudmatrix(16));
+  const RunRecord record = run(both_ways(kBytes, 1), cloudmatrix(16));
   CHECK(transfer_end(record, 3, 0) == exactly(1.0e-6 + kBytes / each));
   CHECK(transfer_end(record, 3, 1) == exactly(1.1e-6 + kBytes / each));
 }
@@ -94,26 +80,10 @@ TEST_CASE("striped over the supernode a copy has the far path's cap and latency"
 TEST_CASE("DRAM bandwidth is shared by reads and writes, a port is not") {
   Hardware h = nodes(1);
   h.socket_port = BytesPerSecond(100e9);
-  const auto both = [&](const Hardware& hardware) {
-    GraphMaker m;
-    m.weight("w", 100'000'000'000).activation("x", 100'000'000'000);
-    m.op("make", 0_us, {}, {"x"})
-        .op("long", 10_s, {}, {})
-        .op("use", 0_us, {"w"}, {})
-        .op("again", 0_us, {"x"}, {});
-    Trace t{m.build(), {}};
-    t.plan = PlanMaker(t.graph)
-                 .initial_pool({"w"})
-                 .prefetch("w", "")
-                 .store("x", "make")
-                 .detach("x", "long")
-                 .prefetch("x", "use")
-                 .build();
-    return transfer_end(run(t, hardware));
-  };
-  CHECK(both(h) == exactly(1e-6 + 100e9 / 100e9));
+  const Trace both = both_ways(100'000'000'000, 10);
+  CHECK(transfer_end(run(both, h)) == exactly(1e-6 + 100e9 / 100e9));
   h.socket_memory = BytesPerSecond(120e9);  // 60 each way
-  CHECK(both(h) == exactly(1e-6 + 100e9 / 60e9));
+  CHECK(transfer_end(run(both, h)) == exactly(1e-6 + 100e9 / 60e9));
 }
 
 TEST_CASE("an oversubscribed second level holds up what leaves a node") {
