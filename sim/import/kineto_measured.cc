@@ -10,6 +10,7 @@
 
 #include "sim/import/exact_time.h"
 #include "sim/import/json_records.h"
+#include "sim/import/torch_types.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -47,27 +48,6 @@ std::optional<double> number(const std::string& text) {
   return value;
 }
 
-// Bytes of an element, by the names that PyTorch gives its types; 0: not known.
-double element_bytes(const std::string& type) {
-  static const std::map<std::string, double> sizes = {{"double", 8},
-                                                      {"long int", 8},
-                                                      {"long", 8},
-                                                      {"float", 4},
-                                                      {"int", 4},
-                                                      {"c10::BFloat16", 2},
-                                                      {"c10::Half", 2},
-                                                      {"short", 2},
-                                                      {"signed char", 1},
-                                                      {"unsigned char", 1},
-                                                      {"bool", 1},
-                                                      {"c10::Float8_e4m3fn", 1},
-                                                      {"c10::Float8_e5m2", 1},
-                                                      {"c10::Float8_e4m3fnuz", 1},
-                                                      {"c10::Float8_e5m2fnuz", 1}};
-  const auto found = sizes.find(type);
-  return found == sizes.end() ? 0 : found->second;
-}
-
 struct Operand {
   std::vector<double> dims;
   double elements = 1, bytes = 0;
@@ -89,9 +69,9 @@ std::optional<std::vector<Operand>> operands_of(const JsonRecord& r) {
       operand.dims.push_back(*n);
       operand.elements *= *n;
     }
-    const double each = element_bytes(type);
-    if (each == 0) return std::nullopt;
-    operand.bytes = operand.elements * each;
+    const std::optional<std::int64_t> each = bytes_of_torch_type(type);
+    if (!each) return std::nullopt;
+    operand.bytes = operand.elements * static_cast<double>(*each);
     operands.push_back(std::move(operand));
   }
   return operands;

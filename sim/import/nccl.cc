@@ -4,20 +4,12 @@
 #include <charconv>
 #include <cstdint>
 
+#include "sim/import/torch_types.h"
 #include "sim/model/collective.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
 namespace {
-
-std::string letters(const std::string& text) {
-  std::string kept;
-  for (const char c : text) {
-    if (c >= 'A' && c <= 'Z') kept += static_cast<char>(c + 32);
-    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) kept += c;
-  }
-  return kept;
-}
 
 std::optional<std::int64_t> count_in(const std::string& text) {
   std::int64_t value = 0;
@@ -26,34 +18,8 @@ std::optional<std::int64_t> count_in(const std::string& text) {
   return value;
 }
 
-// PyTorch's names of types, "BFloat16", and older ones, "c10::BFloat16".
-std::optional<std::int64_t> bytes_of_type(const std::string& type) {
-  const std::size_t colon = type.rfind(':');
-  const std::string name = letters(colon == std::string::npos ? type : type.substr(colon + 1));
-  struct Known {
-    const char* name;
-    std::int64_t bytes;
-  };
-  for (const Known& known : {Known{"double", 8},
-                             {"long", 8},
-                             {"float", 4},
-                             {"int", 4},
-                             {"half", 2},
-                             {"bfloat16", 2},
-                             {"short", 2},
-                             {"byte", 1},
-                             {"char", 1},
-                             {"bool", 1},
-                             {"float8e4m3fn", 1},
-                             {"float8e5m2", 1},
-                             {"float8e4m3fnuz", 1},
-                             {"float8e5m2fnuz", 1}})
-    if (name == known.name) return known.bytes;
-  return std::nullopt;
-}
-
 std::optional<std::string> kind_of(const std::string& name) {
-  const std::string word = letters(name);
+  const std::string word = bare_name(name);
   const auto has = [&](const char* part) { return word.find(part) != std::string::npos; };
   if (has("allreduce")) return "all-reduce";
   if (has("allgather")) return "all-gather";
@@ -77,7 +43,7 @@ bool is_list_of_ranks(const std::string& text) {
 
 std::optional<Collective> nccl_collective(const NcclArgs& args) {
   const auto kind = kind_of(args.name);
-  const auto type = bytes_of_type(args.type), in = count_in(args.elements_in),
+  const auto type = bytes_of_torch_type(args.type), in = count_in(args.elements_in),
              out = count_in(args.elements_out);
   if (!kind || !type || (!in && !out)) return std::nullopt;
   const std::int64_t elements = std::max(in.value_or(0), out.value_or(0));
