@@ -154,8 +154,8 @@ this page. Times are those of the second iteration over the ideal one; 1 is as f
 
 ## The planner
 
-CPU time and peak memory of the two commands together, built with -O1, on a loaded machine with 2 cores. G10 itself
-takes 25 to 334 s of CPU and 2.6 to 6.5 GB a run. A `*` needs more than HBM and host hold together (168 GB): those run
+CPU time and peak memory of the two commands together: release build, a virtual machine with 2 cores of an Intel Xeon, shared with other work.
+G10 itself takes 25 to 334 s of CPU and 2.6 to 6.5 GB a run. A `*` needs more than HBM and host hold together (168 GB): those run
 with 2 TB behind the same link, where G10 also has an SSD of 3.2 GB/s.
 """
 
@@ -166,7 +166,7 @@ never behind G10. BERT-128 and the smaller VITs fit: nothing moves.
 ## The re-creations
 
 Columns in code font are ours, those beside them G10's published figures of the system that they re-create; `-` did not
-run: its rules left it short of HBM, or of host memory.
+run: its rules left it short of HBM, or of host memory. `capuchin` leaves in HBM what the host has no room for (BERT-768 all but fills both).
 """
 
 TAIL = f"""
