@@ -1,6 +1,6 @@
 // `on_demand`: reactive swapping, as a runtime does it that sees only the next op (the behaviour
 // HyperOffload, arXiv 2602.00748, argues against; eviction order `oldest` is that of hyper-parallel's
-// warm-up step, its issue 693). Rules 19-21 of docs/semantics.md.
+// warm-up step, its issue 693, but for ties: there the larger goes first). Rules 19-21 of docs/semantics.md.
 //
 // A miss or a lack of room makes the op wait while one service moves one tensor at a time.
 // O(log residents) an eviction, plus the pinned tensors skipped.

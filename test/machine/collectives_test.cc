@@ -204,7 +204,7 @@ TEST_CASE("send and recv meet where ranks have traces of their own") {
   CHECK(seconds(after(10e-6, "recv"), h) == exactly(10e-6 + kLatency + kBytes / kRate));
 }
 
-TEST_CASE("a rank that never comes is named, and so is one that comes to another collective") {
+TEST_CASE("a rank that never comes is named, and so is one that comes to another collective (case 64)") {
   const Hardware h = fabric(3);
   GraphMaker idle;
   idle.op("only", 1_us, {}, {});

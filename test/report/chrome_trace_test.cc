@@ -122,7 +122,7 @@ TEST_CASE("There is one named, ordered process per NPU and one track per engine 
   CHECK(processes == std::vector<std::string>{"NPU 0", "NPU 1"});
 }
 
-TEST_CASE("Slices carry times in us, their bytes, kind, iteration and the reason of a wait") {
+TEST_CASE("Slices carry times in us, their bytes, kind, iteration and the reason of a wait (case 68)") {
   const Graph graph = toy_graph({0, 0});
   Plan plan;
   plan.actions.push_back(
@@ -190,7 +190,7 @@ TEST_CASE("Counters show memory in GiB, exactly, with its capacity, and link use
   CHECK(series["pool -> HBM (GB/s)"][2] == std::pair<double, double>(17, 0));
 }
 
-TEST_CASE("Concurrent transfers of one direction go to separate tracks") {
+TEST_CASE("Concurrent transfers of one direction go to separate tracks (case 67)") {
   const Graph graph = toy_graph({0, 0});
   RunRecord record =
       one_pass({op_record(0, 0, 0, 0, 10)}, {transfer(kIn, 0, 0, 0, 1, 11), transfer(kIn, 1, 5, 5, 6, 16)});
@@ -219,7 +219,7 @@ TEST_CASE("Transfers without bytes and ops without time neither break the link's
   for (const json& e : events_of(text, "C")) CHECK(e["args"].begin()->get<double>() == 0);
 }
 
-TEST_CASE("Names of any bytes give strict JSON") {
+TEST_CASE("Names of any bytes give strict JSON (case 73)") {
   GraphSpec spec;
   spec.name = "t\"\\\n\xff";
   spec.engines = {"com\"pute\x01"};
@@ -263,7 +263,7 @@ TEST_CASE("Iterations have a track and waits for inputs stand before the first o
   CHECK(waits[0]["dur"] == 13 - 10);
 }
 
-TEST_CASE("The same run gives the same bytes, and a long one a warning") {
+TEST_CASE("The same run gives the same bytes, and a long one a warning (case 72)") {
   const Graph graph = toy_graph({0});
   TimelineSummary small;
   const Graph pair = toy_graph({0, 0});
