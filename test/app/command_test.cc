@@ -9,6 +9,7 @@
 
 #include "test/support/catch.h"
 #include "test/support/paths.h"
+#include "test/support/tiny_files.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
@@ -17,23 +18,12 @@ namespace {
 
 const std::string kConfigs = source_dir() + "/configs/";
 
-// One weight in the pool, read by the second of two ops: 10 us each, 19 us of transfer (1 us latency).
-const char* kTrace = R"({"format": "hyperoffload-trace", "version": 1, "name": "two",
- "tensors": [{"name": "w", "bytes": 18000, "kind": "weight", "initial": "pool"}, {"name": "x", "bytes": 1000, "kind": "activation"}],
- "ops": [{"name": "a", "duration_us": 10, "reads": [], "writes": ["x"]},
-         {"name": "b", "duration_us": 10, "reads": ["w", "x"], "writes": []}]})";
-const char* kMachine = R"(name: tiny
-npu: {count: 1, compute: 1TFLOPS, hbm: {capacity: 20kB, bandwidth: 1.6TB/s}}
-link: {read: {bandwidth: 1GB/s, latency: 1us}, write: {bandwidth: 1GB/s, latency: 1us}}
-pool: {capacity: 1GB}
-)";
-
 struct Files {
   TemporaryFolder folder;
   std::string trace = folder / "two.json", machine = folder / "tiny.yaml";
   Files() {
-    write_text(trace, kTrace);
-    write_text(machine, kMachine);
+    write_text(trace, kTinyTrace);
+    write_text(machine, kTinyMachine);
   }
   std::string both() const { return trace + " --hardware " + machine; }
 };
@@ -101,7 +91,7 @@ TEST_CASE("a plan's own order of ops is what is checked and replayed") {
   // last.
   TemporaryFolder folder;
   const std::string trace = folder / "t.json", plan = folder / "p.json", machine = folder / "m.yaml";
-  write_text(machine, kMachine);
+  write_text(machine, kTinyMachine);
   write_text(trace, R"({"format": "hyperoffload-trace", "version": 1, "name": "t",
  "tensors": [{"name": "w", "bytes": 19000, "kind": "weight", "initial": "pool"}],
  "ops": [{"name": "b", "duration_us": 10, "reads": ["w"]}, {"name": "c", "duration_us": 5}]})");
@@ -122,7 +112,7 @@ TEST_CASE("inputs that wait for room are told as that") {
   // k (14 kB) is stored while the next iteration's 8 kB of inputs wait for room in 20 kB: 1 + 14 us.
   TemporaryFolder folder;
   const std::string trace = folder / "t.json", plan = folder / "p.json", machine = folder / "m.yaml";
-  write_text(machine, kMachine);
+  write_text(machine, kTinyMachine);
   write_text(trace, R"({"format": "hyperoffload-trace", "version": 1, "name": "t",
  "tensors": [{"name": "k", "bytes": 14000, "kind": "kv", "initial": "hbm"}, {"name": "in", "bytes": 8000, "kind": "input"}],
  "ops": [{"name": "a", "duration_us": 10, "reads": ["in"]}, {"name": "b", "duration_us": 10, "writes": ["k"]}]})");
@@ -155,10 +145,10 @@ TEST_CASE("where NPUs share a pool, a plan is checked with its NPU's share of it
   // w takes 18000 B of the pool, 30 kB for two NPUs: 15000 B each.
   TemporaryFolder folder;
   const std::string trace = folder / "t.json", machine = folder / "m.yaml", plan = folder / "p.json";
-  write_text(trace, kTrace);
+  write_text(trace, kTinyTrace);
   write_text(plan, R"({"format": "hyperoffload-plan", "version": 1, "actions": [{"kind": "prefetch", "tensor": "w"}]})");
   const auto check = [&](const char* npus, const char* pool) {
-    std::string text = kMachine;
+    std::string text = kTinyMachine;
     text.replace(text.find("count: 1"), 8, std::string("count: ") + npus);
     text.replace(text.find("capacity: 1GB"), 13, std::string("capacity: ") + pool);
     write_text(machine, text);

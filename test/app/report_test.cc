@@ -7,6 +7,7 @@
 #include "sim/model/error.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
+#include "test/support/tiny_files.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
@@ -14,11 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// One weight in the pool, read by the second of two ops.
-const char* kTrace = R"({"format": "hyperoffload-trace", "version": 1, "name": "two",
- "tensors": [{"name": "w", "bytes": 18000, "kind": "weight", "initial": "pool"}, {"name": "x", "bytes": 1000, "kind": "activation"}],
- "ops": [{"name": "a", "duration_us": 10, "reads": [], "writes": ["x"]},
-         {"name": "b", "duration_us": 10, "reads": ["w", "x"], "writes": []}]})";
 const char* kExperiment = R"(name: tiny
 hardware:
   name: tiny
@@ -34,7 +30,7 @@ struct Folder {
   TemporaryFolder folder;
   std::string out = folder / "out", series = out + "/graph.series.json", frontier = out + "/frontier.json";
   Folder() {
-    write_text(folder / "two.json", kTrace);
+    write_text(folder / "two.json", kTinyTrace);
     write_text(folder / "e.yaml", kExperiment);
   }
   CommandResult run(const std::string& options = "") const {

@@ -13,6 +13,7 @@
 #include "test/support/catch.h"
 #include "test/support/command.h"
 #include "test/support/paths.h"
+#include "test/support/tiny_files.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
@@ -20,17 +21,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// One weight in the pool, read by the second of two ops of 10 us: the second starts after latency (1 us) +
-// 18,000 B / bandwidth, or after the first. x is stored by none: writing speed can't matter.
-const char* kTrace = R"({"format": "hyperoffload-trace", "version": 1, "name": "two",
- "tensors": [{"name": "w", "bytes": 18000, "kind": "weight", "initial": "pool"}, {"name": "x", "bytes": 1000, "kind": "activation"}],
- "ops": [{"name": "a", "duration_us": 10, "reads": [], "writes": ["x"]},
-         {"name": "b", "duration_us": 10, "reads": ["w", "x"], "writes": []}]})";
-const char* kMachine = R"(name: tiny
-npu: {count: 1, compute: 1TFLOPS, hbm: {capacity: 20kB, bandwidth: 1.6TB/s}}
-link: {read: {bandwidth: 1GB/s, latency: 1us}, write: {bandwidth: 1GB/s, latency: 1us}}
-pool: {capacity: 1GB}
-)";
 const char* kExperiment = R"(name: tiny
 hardware: tiny.yaml
 workload: {trace: two.json}
@@ -41,8 +31,8 @@ struct Files {
   TemporaryFolder folder;
   std::string experiment = folder / "e.yaml", out = folder / "out";
   explicit Files(const std::string& sweep) {
-    write_text(folder / "two.json", kTrace);
-    write_text(folder / "tiny.yaml", kMachine);
+    write_text(folder / "two.json", kTinyTrace);
+    write_text(folder / "tiny.yaml", kTinyMachine);
     write_text(experiment, kExperiment + sweep);
   }
   std::string command(const std::string& directory) const { return "sweep " + experiment + " -o " + directory; }
@@ -192,11 +182,11 @@ TEST_CASE("run again, a sweep does what is missing or changed and nothing else")
   CHECK(files.run().err.find("2 run now, 2 were there") != std::string::npos);
   CHECK(lines_of(read_text(files.out + "/results.csv")).size() == 1 + 4);
 
-  std::string trace = kTrace;
+  std::string trace = kTinyTrace;
   trace.replace(trace.find("18000"), 5, "17000");
   write_text(files.folder / "two.json", trace);  // a file that the workload names
   CHECK(files.run().err.find("4 run now, 0 were there") != std::string::npos);
-  std::string machine = kMachine;
+  std::string machine = kTinyMachine;
   machine.replace(machine.find("20kB"), 4, "21kB");
   write_text(files.folder / "tiny.yaml", machine);
   CHECK(files.run().err.find("4 run now, 0 were there") != std::string::npos);
