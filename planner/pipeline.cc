@@ -246,6 +246,8 @@ void Search::search(std::int64_t piece_bytes) {
   if (finished()) return;
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     if (!uses(SearchStep::kStretch)) break;
+    // What is slower by far than the best plan has nothing to teach.
+    if (best_ && factor * ideal_seconds_ > 1.1 * best_->walk.last_iteration) break;
     seed(guide.stretched(factor));
     if (finished()) return;
   }
@@ -269,6 +271,8 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
 void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
   std::stable_sort(seeds.begin(), seeds.end(),
                    [](const Seed& a, const Seed& b) { return a.tried.seconds < b.tried.seconds; });
+  const auto same = [](const Seed& a, const Seed& b) { return a.tried.seconds == b.tried.seconds; };
+  seeds.erase(std::unique(seeds.begin(), seeds.end(), same), seeds.end());
   if (seeds.size() > 4) seeds.resize(4);
   for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21, 61, 181}) {

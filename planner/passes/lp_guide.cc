@@ -10,6 +10,9 @@
 namespace hyperoffload {
 namespace {
 
+// Rounds x columns that a try may take of the linear program: a few hundredths of a second.
+constexpr double kWorkATry = 1e4;
+
 // Of several solutions the solver takes one by the order of units: that must not be the file's.
 EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
   const auto key = [&](const Stay& stay) {
@@ -79,13 +82,16 @@ LpOutcome Guide::decide_starts(LpOutcome outcome) {
 // Takes decisions back one by one, the least sure first, and keeps what is better that way.
 LpOutcome Guide::improve_starts(LpOutcome outcome, double least) {
   int tries = 0;
+  double work = 0;
   for (bool better = true; better;) {
     better = false;
     for (auto u = decided_.rbegin(); u != decided_.rend(); ++u) {
-      if (outcome.upper <= least + limits_.seconds || tries++ == most_tries_) return outcome;
+      if (outcome.upper <= least + limits_.seconds || tries++ == most_tries_ || work > kWorkATry * most_tries_)
+        return outcome;
       const bool in_pool = solver_.lp().units[*u].pool_only;
       solver_.fix_start(*u, !in_pool);
       LpOutcome other = solver_.solve(limits_);
+      work += static_cast<double>(other.rounds) * other.columns;
       if (other.upper < outcome.upper * (1 - limits_.tolerance)) {
         outcome = std::move(other);
         better = true;

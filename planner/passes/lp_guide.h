@@ -7,7 +7,7 @@
 // pieces, those that leave first being a version's first pieces, so that one store serves all their gaps. What
 // rounding leaves too much is for choose_evictions, the timing for place_transfers.
 // One engine, no ops in the pool, no `known_after`, at most kGuidedOps ops: else there is none. O(solves of the
-// program): about 0.1 s for 100 ops. Weakness: shares are even over pieces; where time is short between ops, whole
+// program): 0.3 s for 100 ops, 2 s for 160. Weakness: shares are even over pieces; where time is short between ops, whole
 // pieces come late.
 #pragma once
 
@@ -21,7 +21,7 @@
 
 namespace hyperoffload {
 
-inline constexpr int kGuidedOps = 200;
+inline constexpr int kGuidedOps = 160;
 
 struct LpGuide {
   struct Away {  // positions; the gap is named by the access before it

@@ -98,6 +98,6 @@ TEST_CASE("lp guide: the plan it leads to stays within 2.5 % of the proven limit
     const double with = gap(0);
     CHECK(with < 0.025);
     CHECK(with >= -1e-9);
-    CHECK(gap(1U << static_cast<int>(SearchStep::kLp)) > 0.04);
+    CHECK(gap(1U << static_cast<int>(SearchStep::kLp)) > 0.03);
   }
 }
