@@ -1,6 +1,9 @@
 #include "planner/bound/offload_lp.h"
 
+#include <ClpConfig.h>
+
 #include <ClpSimplex.hpp>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -269,5 +272,7 @@ void OffloadSolver::fix_start(int unit, bool in_pool) {
 }
 
 LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) { return OffloadSolver(lp).solve(limits); }
+
+std::string clp_version() { return CLP_VERSION; }
 
 }  // namespace hyperoffload

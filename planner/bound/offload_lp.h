@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace hyperoffload {
@@ -109,5 +110,7 @@ class OffloadSolver {
   OffloadLp lp_;
   std::unique_ptr<State> state_;
 };
+
+std::string clp_version();  // the solver's, like "1.17.6"
 
 }  // namespace hyperoffload

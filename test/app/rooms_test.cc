@@ -56,6 +56,13 @@ TEST_CASE("SimGrid stays in the machine") {
     CHECK(includes_with(room, "<simgrid", {"sim/machine/"}) == kNone);
 }
 
+TEST_CASE("Clp stays in the bounds, protobuf in the importers") {
+  for (const char* room : {"sim", "planner", "app"}) {
+    CHECK(includes_with(room, "<Clp", {"planner/bound/"}) == kNone);
+    CHECK(includes_with(room, "<google/protobuf", {"sim/import/"}) == kNone);
+  }
+}
+
 TEST_CASE("nothing but the app and the tests looks into the app") {
   for (const char* room : {"sim", "planner"}) CHECK(includes_with(room, "\"app/") == kNone);
 }
