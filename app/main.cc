@@ -246,8 +246,9 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   add_machine_options(*plan, options);
   plan->add_option("-o,--output", options.output, "plan to write (default: standard output)");
   add_explain(*plan, options);
-  plan->add_flag("--map", options.map, "draws who is in HBM when, by kind and by tensor");
+  auto* map = plan->add_flag("--map", options.map, "draws who is in HBM when, by kind and by tensor");
   plan->add_option("--width", options.width, "characters a line of --map (default 80)")
+      ->needs(map)
       ->check(whole_number(kLeastMapWidth, 1000));
   plan->add_option("--bound", options.bound, "lower limits: window (cheap) or lp (tight)");
   plan->add_option("--effort", options.effort, "0: one pass, 1: a search (default), 2: a thorough one")
@@ -257,12 +258,12 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   plan->add_option("--slack", options.slack,
                    "places transfers as if they took so much longer, such as 10%, against kernels that run faster than "
                    "the trace says");
-  plan->add_flag("--frontier", options.frontier, "HBM against time, point by point, instead of a plan (JSON; CSV "
-                                                 "if -o ends in .csv)")
-      ->excludes(slowdown);
+  auto* frontier = plan->add_flag("--frontier", options.frontier,
+                                  "HBM against time, point by point, instead of a plan (JSON; CSV if -o ends in .csv)");
+  frontier->excludes(slowdown);
   plan->add_flag("--reorder", options.reorder, "lets ops move where dependencies allow it")
       ->excludes(slowdown)
-      ->excludes("--frontier");
+      ->excludes(frontier);
   auto* recompute =
       plan->add_option("--recompute", options.recompute,
                        "auto, or a number: so many layers compute again what their backward ops need; the plan is for "
@@ -271,7 +272,7 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
             const bool digits = !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string::npos;
             return text == "none" || text == "auto" || (digits && text != "0") ? "" : "found " + text + ", expected none, auto or a number from 1 on";
           })
-          ->excludes("--frontier")
+          ->excludes(frontier)
           ->excludes(slowdown);
   auto* changed = plan->add_option("--changed-trace", options.changed_trace, "where to write the trace that --recompute makes");
   recompute->needs(changed);
@@ -282,6 +283,7 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   plan->add_option("--points", options.points, "capacities tried for --frontier (default 12)")
+      ->needs(frontier)
       ->check(whole_number(2, 1000));
   plan->footer(
       "Example: hyperoffload plan prefill.json --hardware configs/hardware/toy.yaml --hbm 30GiB -o plan.json "

@@ -205,6 +205,17 @@ TEST_CASE("wrong input is exit 2, one line, and no file") {
   }
 }
 
+TEST_CASE("an option of plan that does nothing without another is refused") {
+  const std::string plan = "plan " + source_dir() + "/traces/chain-100.json --hardware " + kConfigs + "hardware/toy.yaml ";
+  const CommandResult width = run_hyperoffload(plan + "--width 90"), points = run_hyperoffload(plan + "--points 3");
+  CHECK(width.status == 2);
+  CHECK(width.err.find("plan: --width requires --map") != std::string::npos);
+  CHECK(points.status == 2);
+  CHECK(points.err.find("plan: --points requires --frontier") != std::string::npos);
+  CHECK(run_hyperoffload(plan + "--map --width 90").status == 0);
+  CHECK(run_hyperoffload(plan + "--frontier --points 3").status == 0);
+}
+
 TEST_CASE("every sub-command's help has an example") {
   for (const char* command : {"run", "trace generate", "trace info", "plan", "check", "simulate"}) {
     const CommandResult help = run_hyperoffload(std::string(command) + " --help");
