@@ -320,13 +320,13 @@ int sweep_command(const SweepOptions& options) {
     throw InputError("-o", in_quotes(options.directory), "a folder: several files are written");
   const SweepAxes axes(load_experiment_file(options.experiment, options.settings));
   check_settings(options, axes);
+  Sweep sweep(options, axes);
+  std::vector<Point> points;
+  for (std::size_t i = shard.index; i < axes.points(); i += shard.count) points.push_back(sweep.prepare(i));
   if (options.list) {
     list_points(options, shard, axes.points());
     return 0;
   }
-  Sweep sweep(options, axes);
-  std::vector<Point> points;
-  for (std::size_t i = shard.index; i < axes.points(); i += shard.count) points.push_back(sweep.prepare(i));
   make_directory((fs::path(options.directory) / "points").string());
   if (!points.empty()) sweep.run(points);
   if (options.shard.empty())

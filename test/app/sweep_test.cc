@@ -292,6 +292,10 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
     CHECK(run.err.find(each.says) != std::string::npos);
     CHECK_FALSE(fs::exists(files.out));
+    const CommandResult list = files.run("--list");  // the same checks
+    CHECK(list.status == 2);
+    CHECK(list.out.empty());
+    CHECK(list.err == run.err);
   }
   const Files files(kBandwidths);
   for (const char* extra : {"--shard 0/4", "--shard 5/4", "--shard 1", "--shard 1/4x", "--jobs 0",
