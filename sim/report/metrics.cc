@@ -12,6 +12,13 @@
 namespace hyperoffload {
 namespace {
 
+constexpr double kRounding = 1e-12;  // of an iteration's time
+
+// The one place where noise ends: what differs from the ideal time by rounding alone is the ideal time.
+Seconds without_noise(Seconds time, Seconds ideal) {
+  return std::abs((time - ideal).value) <= kRounding * ideal.value ? ideal : time;
+}
+
 Interval last_iteration(const NpuRecord& npu) {
   HYPER_CHECK(!npu.iteration_start.empty() && npu.iteration_start.size() == npu.iteration_end.size(),
               "a run record without iterations");
@@ -78,14 +85,14 @@ NpuFigures figures_of(const RunOutcome& run, std::size_t index) {
 
   NpuFigures f;
   f.npu = static_cast<int>(index);
-  f.iteration = window.to - window.from;
-  f.total = window.to - npu.iteration_start.front();
-  f.first_iteration = npu.iteration_end.front() - npu.iteration_start.front();
   if (run.ideal_time)
     f.ideal = *run.ideal_time;
   else
     f.ideal = ideal ? last_iteration(*ideal).to - last_iteration(*ideal).from
                     : longest_path_alone(run.graph_of(index), npu, last);
+  f.iteration = without_noise(window.to - window.from, f.ideal);
+  f.first_iteration = without_noise(npu.iteration_end.front() - npu.iteration_start.front(), f.ideal);
+  f.total = last == 0 ? f.iteration : window.to - npu.iteration_start.front();
   f.stall = f.iteration - f.ideal;
   f.slowdown = f.iteration == f.ideal ? 1 : f.iteration.value / f.ideal.value;
   f.hbm_peak = npu.hbm_peak;
@@ -128,6 +135,8 @@ Result summarize(const RunOutcome& run) {
     if (result.npus[i].iteration > result.figures().iteration) result.slowest = static_cast<int>(i);
     result.hbm_peak = std::max(result.hbm_peak, result.npus[i].hbm_peak);
   }
+  if (result.bound && std::abs(result.bound->stall.value) <= kRounding * result.figures().ideal.value)
+    result.bound->stall = Seconds(0);
   result.pool_peak = run.record->pool_peak;
   result.stands_for = run.record->stands_for;
   result.pool_requested_peak = run.record->pool_requested_peak;

@@ -3,7 +3,8 @@
 // "The iteration" is the last one, [its start, its last op's end). Bytes moved count each transfer
 // by the share of its bandwidth part (flow_start to end) that lies in that window; the sum over the
 // transfers is rounded to whole bytes once (docs/semantics.md, rule 17). stall = iteration - ideal,
-// subtracted as they stand. With several NPUs the slowest is the one with the longest last
+// subtracted as they stand: times of iterations within 1e-12 of the ideal one's are that time, so that
+// rounding of the clock is no stall, and limits that small are zero. With several NPUs the slowest is the one with the longest last
 // iteration, the lowest index among equals.
 #pragma once
 

@@ -1,5 +1,7 @@
 #include "sim/report/metrics.h"
 
+#include <cmath>
+
 #include "test/report/toy_run.h"
 #include "test/support/catch.h"
 
@@ -61,6 +63,31 @@ TEST_CASE("The ideal time comes from the ideal run's last iteration, else from t
   CHECK(summarize(run).figures().ideal == us(62) - us(30));
   CHECK(summarize(run).figures().stall == Seconds(0));
   CHECK(summarize(run).figures().slowdown == 1);
+}
+
+TEST_CASE("Rounding of the clock is no stall: times within 1e-12 of the ideal iteration are that time") {
+  const Graph graph = toy_graph({0, 0});
+  for (const double share : {-0.9e-12, 0.9e-12, -1.1e-12, 1.1e-12}) {
+    INFO(share);
+    RunRecord record = one_pass({op_record(0, 0, 0, 0, 10), op_record(1, 10, 10, 10, 20)}, {});
+    const Seconds ideal = us(20), end = ideal * (1 + share);
+    record.npus[0].iteration_end = {end};
+    const Hardware hw = toy_hardware();
+    RunOutcome run{graph, hw};
+    run.record = &record;
+    run.ideal_time = ideal;
+    run.bound = Bound{Bytes(0), ideal * share, "window"};
+    const Result result = summarize(run);
+    const NpuFigures& f = result.figures();
+    const bool noise = std::abs(share) < 1e-12;
+    CHECK((f.stall == Seconds(0)) == noise);
+    CHECK((result.bound->stall == Seconds(0)) == noise);
+    CHECK((f.slowdown == 1) == noise);
+    CHECK(f.stall == f.iteration - f.ideal);
+    CHECK(f.stalls.sum() == f.stall);
+    CHECK(f.total == f.iteration);  // one iteration is all and the first
+    CHECK(f.first_iteration == f.iteration);
+  }
 }
 
 TEST_CASE("Bytes moved count the part of the bandwidth time that lies in the last iteration") {
