@@ -8,9 +8,12 @@
 namespace hyperoffload {
 namespace {
 
-// Four significant digits of a number below 10,000; more digits before the point are all kept.
+// Four significant digits of a number below 10,000; more digits before the point are all kept, up to what nobody
+// means: from there on four digits and a power of ten.
 std::string digits(double value) {
+  constexpr double kAbsurd = 1e15;
   const double size = std::abs(value);
+  if (size >= kAbsurd) return fmt::format("{:.3e}", value);
   const int decimals = size < 9.9995 ? 3 : size < 99.995 ? 2 : size < 999.95 ? 1 : 0;
   return fmt::format("{:.{}f}", value, decimals);
 }

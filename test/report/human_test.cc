@@ -15,6 +15,12 @@ TEST_CASE("Times have four digits and the unit that suits them") {
   CHECK(human_time(Seconds(1) * 0.99999) == "1.000 s");  // not "1000.0 ms"
 }
 
+TEST_CASE("What nobody means has four digits and a power of ten") {
+  CHECK(human_time(Seconds(1e99)) == "1.000e+99 s");
+  CHECK(human_number(-2.5e300) == "-2.500e+300");
+  CHECK(human_number(999999999999999.0) == "999999999999999");
+}
+
 TEST_CASE("Bytes count in powers of 1024 and rates in powers of 1000") {
   CHECK(human_bytes(Bytes(1000)) == "1000 B");
   CHECK(human_bytes(Bytes(1024)) == "1.000 KiB");
