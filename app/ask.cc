@@ -151,6 +151,10 @@ int ask_command(const AskOptions& options) {
   AskContext context{options, document, read_experiment(document), parse_policy(options.policy, "--policy"),
                      read_target(options), parse_share(options.tolerance, "--tolerance")};
   if (context.tolerance > 0.5) throw InputError("--tolerance", options.tolerance, "at most 50%");
+  for (const auto& [key, value] : document.map())
+    if (key == "sweep")
+      write_output("", value.where() + ": passed over: a question is asked of the experiment without its axes (--set gives "
+                                       "it one of their values)\n");
   context.experiment.graphs = {read_workload_graph(workload_of(document))};
   if (context.target.tokens) {
     const Result resident = evaluate({context.experiment.graphs[0], context.experiment.hardware, 1},

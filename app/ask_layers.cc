@@ -32,6 +32,11 @@ struct Streaming {
     return fmt::format("it takes {} of HBM, the machine has {}", human_bytes(hbm_of(result)),
                        human_bytes(context.experiment.hardware.hbm_capacity));
   }
+  // What was tried, as it is on this machine.
+  std::vector<Trial> judged(std::vector<Trial> trials) const {
+    for (Trial& trial : trials) trial.result.fits = fits(trial.result);
+    return trials;
+  }
 };
 
 Streaming streaming_of(const AskContext& context) {
@@ -47,14 +52,21 @@ Answer figures_only(const Streaming& streaming, int offloaded) {
   const auto all = static_cast<int>(streaming.layers.size());
   if (offloaded < 0 || offloaded > all)
     throw InputError("--layers", std::to_string(offloaded), fmt::format("0 to {}, the layers there are", all));
-  const Trial trial{offloaded, true, streaming.run(offloaded)};
+  Trial trial{offloaded, false, streaming.run(offloaded)};
+  const AskOptions& options = streaming.context.options;
+  const bool has_target = options.max_slowdown || options.max_time || options.min_tokens;
+  const bool fits = streaming.fits(trial.result), in_time = !has_target || streaming.context.target.met_by(trial.result);
+  trial.met = fits && in_time;
   Answer answer;
-  answer.sentence = fmt::format("{} in the pool: {}\n{}\n{}\n", streaming.share(offloaded), figures_of(trial.result),
-                                binding_of_trial(trial), streaming.needs(trial.result));
+  answer.sentence = fmt::format("{} in the pool: {}\n{}\nit {}: {}\n", streaming.share(offloaded), figures_of(trial.result),
+                                binding_of_trial(trial), fits ? "fits" : "does not fit, the figures are those of a device big enough",
+                                streaming.needs(trial.result));
+  if (has_target)
+    answer.sentence += fmt::format("the target ({}) is {}\n", streaming.context.target.text(), in_time ? "met" : "missed");
   answer.values = {{"layers", offloaded}, {"hbm_bytes", static_cast<double>(streaming.hbm_of(trial.result).value)}};
   if (const auto tokens = trial.result.throughput.tokens_per_s) answer.values.emplace_back("tokens_per_s", *tokens);
   answer.binds = binding_of_trial(trial);
-  answer.trials = {trial};
+  answer.trials = streaming.judged({trial});
   return answer;
 }
 
@@ -103,7 +115,7 @@ Answer ask_layers(const AskContext& context) {
   answer.sentence += streaming.needs(best) + "\n";
   answer.values = {{"layers", static_cast<double>(good)}, {"of_layers", static_cast<double>(all)},
                    {"hbm_bytes", static_cast<double>(streaming.hbm_of(best).value)}};
-  answer.trials = search.trials();
+  answer.trials = streaming.judged(search.trials());
   return answer;
 }
 

@@ -56,7 +56,12 @@ Answer ask_hbm(const AskContext& context) {
   search.close_in(good, bad);
 
   Answer answer;
-  const Result found = search.at(good).result;
+  Result found = search.at(good).result;
+  if (context.experiment.bound == BoundMethod::kLp) {
+    Hardware hardware = declared;
+    hardware.hbm_capacity = Bytes(good);
+    found.bound = prove_bound(graph, hardware, context.experiment.iterations, BoundMethod::kLp);
+  }
   answer.sentence = fmt::format("{} ({} B) of HBM are the least that policy {} takes for {}: {}\n", human_bytes(Bytes(good)),
                                 good, context.policy.text(), context.target.text(), figures_of(found));
   answer.values = {{"hbm_bytes", static_cast<double>(good)}, {"resident_bytes", static_cast<double>(resident.hbm_peak.value)}};

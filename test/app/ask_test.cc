@@ -146,6 +146,40 @@ TEST_CASE("70B in FP4 on a 2080 Ti: at most 4 of 80 layers may be offloaded for 
   CHECK(small.err.find("at least " + std::to_string(fewest) + " of 80 layers must be in the pool") != std::string::npos);
 }
 
+TEST_CASE("so many layers in the pool: whether that fits and meets the target is said plainly") {
+  // 6 layers of 9,000 B: n in the pool leave 6 - n and two buffers in HBM, of one layer one.
+  const Question q(layered_trace(6, 9000, "\"duration_us\": 10"), machine("40kB", "1.6TB/s", "{bandwidth: 1GB/s}"));
+  for (const auto& [layers, takes] : {std::pair(2, 6 * 9000), std::pair(4, 4 * 9000)}) {
+    const std::string option = "--layers " + std::to_string(layers);
+    const bool fits = takes <= 40000;
+    const CommandResult run = q.ask("layers", option);
+    INFO(run.out << run.err);
+    REQUIRE(run.status == 0);
+    CHECK((run.out.find("it fits: it takes") != std::string::npos) == fits);
+    CHECK((run.out.find("it does not fit, ") != std::string::npos) == !fits);
+    CHECK(run.out.find("target") == std::string::npos);
+    const json answer = q.answer("layers", option + " --max-time 60us");
+    CHECK(answer.at("hbm_bytes") == takes);
+    CHECK(answer.at("tried").at(0).at("fits") == fits);
+    CHECK(answer.at("tried").at(0).at("met") == fits);
+  }
+  // Six ops of 10 us: 60 us, not 59.
+  CHECK(q.ask("layers", "--layers 4 --max-time 60us").out.find("the target (at most 60.00 us an iteration) is met") != std::string::npos);
+  CHECK(q.ask("layers", "--layers 4 --max-time 59us").out.find("the target (at most 59.00 us an iteration) is missed") != std::string::npos);
+}
+
+TEST_CASE("a question says that it passes over a sweep, and keeps to a bound that was asked for") {
+  const std::string trace = layered_trace(4, 9000, "\"duration_us\": 10"), toy = machine("1MB", "1.6TB/s", "{bandwidth: 1GB/s}");
+  const Question plain(trace, toy), swept(trace, toy, "sweep: {hbm: [20kB, 30kB]}\nbound: lp\n");
+  CHECK(plain.ask("hbm", "").err.empty());
+  const CommandResult run = swept.ask("hbm", "");
+  CHECK(run.status == 0);
+  CHECK(run.err.find("e.yaml:5: sweep: passed over") != std::string::npos);
+  CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+  CHECK(run.out.find("(lp bound)") != std::string::npos);
+  CHECK(swept.ask("hbm", "--max-time 1e99s").out.find("for at most 1.000e+99 s an iteration") != std::string::npos);
+}
+
 TEST_CASE("every number of streamed layers keeps the plan's rules, and none to all take the time of the link") {
   // 5 layers, 10 us each, 8 us of transfer: even all of them hide; at 40 us they take the link's time.
   for (const double transfer : {8.0, 40.0}) {
