@@ -114,8 +114,11 @@ void add_sweep(CLI::App& app, SweepOptions& options, Command& chosen) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   sweep->add_option("--jobs", options.jobs, "policies and points run at once")->check(count_from_1(1024));
-  sweep->add_option("--shard", options.shard, "I/N: the I-th of N shares of the points, for job arrays");
-  sweep->add_flag("--list", options.list, "print one command a point, and run none");
+  auto* shard = sweep->add_option("--shard", options.shard, "I/N: the I-th of N shares of the points, for job arrays");
+  auto* list = sweep->add_flag("--list", options.list, "print one command a point, and run none");
+  sweep->add_flag("--prune", options.prune, "remove folders of points that are no longer in the axes, once all are there")
+      ->excludes(shard)
+      ->excludes(list);
   sweep->footer("Example: hyperoffload sweep configs/experiments/prefill-sweep.yaml -o out/sweep --jobs 2");
   sweep->callback([&] { chosen = [&] { return sweep_command(options); }; });
 }

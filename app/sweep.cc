@@ -18,6 +18,7 @@
 #include "app/sweep_axes.h"
 #include "app/sweep_effects.h"
 #include "app/sweep_key.h"
+#include "app/sweep_prune.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/read_file.h"
@@ -46,20 +47,28 @@ struct Task {
   const PolicySpec* policy;
 
   fs::path folder() const { return point->folder / policy_file_stem(policy->text()); }
-  fs::path result() const { return folder() / "result.json"; }
-  fs::path timeline() const { return folder() / "timeline.trace.json"; }
+  fs::path result() const { return folder() / kResultFile; }
+  fs::path timeline() const { return folder() / kTimelineFile; }
+  fs::path checksums() const { return folder() / kChecksumFile; }
 };
 
-// The result that is there already; none where the file is missing or is not this policy's.
+// As `xxh128sum` writes it.
+std::string checksum_line(const fs::path& file) {
+  return digest(read_file(file.string(), "a file of a sweep")) + "  " + file.filename().string() + "\n";
+}
+
+// The result that is there already, as it was written; none where a file is missing or another.
 std::optional<Result> finished(const Task& task) {
   std::error_code error;
-  if (!fs::is_regular_file(task.result(), error)) return std::nullopt;
-  if (task.point->timeline && !fs::is_regular_file(task.timeline(), error)) return std::nullopt;
+  if (!fs::is_regular_file(task.checksums(), error)) return std::nullopt;
   try {
     const std::string path = task.result().string();
     std::vector<Result> results = parse_results(read_file(path, "a result"), path);
-    if (results.size() == 1 && results[0].policy == task.policy->text()) return std::move(results[0]);
-  } catch (const InputError&) {  // cut short by a crash of the machine, or edited
+    if (results.size() != 1 || results[0].policy != task.policy->text()) return std::nullopt;
+    std::string expected = checksum_line(task.result());
+    if (task.point->timeline && results[0].has_figures()) expected += checksum_line(task.timeline());
+    if (read_file(task.checksums().string(), "checksums").starts_with(expected)) return std::move(results[0]);
+  } catch (const InputError&) {  // taken away, cut short by a crash of the machine, or edited
   }
   return std::nullopt;
 }
@@ -96,7 +105,7 @@ class Sweep {
     const YamlNode document = with_files_in_place(axes_.experiment(number));
     const Experiment experiment = read_experiment(document);
     check(workload_of(document));
-    const std::string name = readable(axes_, number) + "-" + keys_.key(document).substr(0, 16);
+    const std::string name = readable(axes_, number) + "-" + keys_.key(document).substr(0, kKeyInName);
     return {number, folder_ / name, experiment.policies, experiment.timeline};
   }
 
@@ -138,6 +147,8 @@ std::string Sweep::run_and_write(const Task& task) const {
       make_directory(task.folder().string());
       if (evaluation.record) write_timeline(task.timeline().string(), job, evaluation);
       write_output(task.result().string(), result_to_json(evaluation.result));
+      write_output(task.checksums().string(),
+                   checksum_line(task.result()) + (evaluation.record ? checksum_line(task.timeline()) : ""));
     } catch (const InputError& e) {
       return kWriteFailed + std::string(e.what());
     }
@@ -264,9 +275,20 @@ void finish_shard(const SweepOptions& options, const SweepAxes& axes, Sweep& swe
       return;  // that of another share, which says so
     }
     for (const PolicySpec& policy : points[i].policies)
-      if (!fs::exists(Task{&points[i], &policy}.result())) return;
+      if (!fs::exists(Task{&points[i], &policy}.checksums())) return;
   }
   if (const auto results = sweep.collect(points)) write_csv(options, axes, *results);
+}
+
+void clear_away(const SweepOptions& options, const StaleFolders& stale) {
+  if (options.prune) remove_folders(stale.ours);
+  const auto say = [&](std::size_t folders, const std::string& what) {
+    if (folders > 0)
+      std::fputs(fmt::format("{} further folder{} in {}/points {}\n", folders, folders == 1 ? "" : "s", options.directory, what).c_str(), stderr);
+  };
+  say(stale.ours.size(), options.prune ? "of other inputs or another build of this program: removed"
+                                       : "of other inputs or another build of this program (--prune removes such)");
+  say(stale.others, "not of a sweep: left alone");
 }
 
 void finish_all(const SweepOptions& options, const SweepAxes& axes, Sweep& sweep, const std::vector<Point>& points) {
@@ -275,14 +297,7 @@ void finish_all(const SweepOptions& options, const SweepAxes& axes, Sweep& sweep
   write_csv(options, axes, *results);
   std::set<fs::path> ours;
   for (const Point& point : points) ours.insert(point.folder);
-  std::size_t others = 0;
-  for (const auto& entry : fs::directory_iterator(fs::path(options.directory) / "points"))
-    others += ours.contains(entry.path()) ? 0 : 1;
-  if (others > 0)
-    std::fputs(fmt::format("{} further folders in {}/points are of other inputs or another build of this program\n",
-                           others, options.directory)
-                   .c_str(),
-               stderr);
+  clear_away(options, stale_folders(fs::path(options.directory) / "points", ours));
   write_output("-", fmt::format("{} points, {} results: {}\n", points.size(), results->size(),
                                 (fs::path(options.directory) / "results.csv").string()) +
                         sweep_table(*results) + sweep_effects(axes, *results));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "sim/model/decimal.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
+#include "sim/model/parse_units.h"
 
 namespace hyperoffload {
 namespace {
@@ -151,6 +153,25 @@ SweepAxis read_zip(const YamlNode& node) {
 
 std::string text_of(const YamlNode& value) { return value.is_scalar() ? value.string() : value.flow_text(); }
 
+// What a value says, however it is spelled: "40GB" and "40000MB" are one.
+std::string meaning(const YamlNode& value) {
+  if (!value.is_scalar()) return value.flow_text();
+  const std::string text = value.string();
+  std::string_view rest = text;
+  const std::optional<Decimal> decimal = take_decimal(rest);
+  if (!decimal) return text;
+  if (rest.empty())
+    if (const std::optional<double> number = to_double(*decimal)) return fmt::format("{}", *number);
+  try {
+    if (rest.ends_with("/s") || rest.ends_with("bps")) return fmt::format("{} B/s", parse_rate(text, "").value);
+    if (rest.ends_with("s")) return fmt::format("{} s", parse_seconds(text, "").value);
+    if (rest.ends_with("B")) return fmt::format("{} B", parse_bytes(text, "").value);
+    if (rest.ends_with("S")) return fmt::format("{} FLOPS", parse_flops_per_second(text, "").value);
+  } catch (const InputError&) {  // whoever reads it says so
+  }
+  return text;
+}
+
 bool leads_into(const std::string& outer, const std::string& inner) {
   return inner == outer || inner.starts_with(outer + ".");
 }
@@ -189,20 +210,34 @@ void SweepAxes::add(SweepAxis axis, const YamlNode& place) {
                    earlier == key ? "each axis once" : "the shorter path first: it replaces all below it");
     seen.push_back(key);
   }
-  std::vector<std::string> texts;
+  check_capacity_counts(seen, place);
+  std::map<std::string, std::string> texts;  // by meaning
   for (const std::vector<YamlNode>& step : axis.steps) {
-    std::string text;
-    for (const YamlNode& value : step) text += value.flow_text() + "\n";
-    texts.push_back(text);
+    std::string said, text;
+    for (const YamlNode& value : step) {
+      said += meaning(value) + "\n";
+      text += (text.empty() ? "" : ", ") + value.flow_text();
+    }
+    const auto [earlier, is_new] = texts.emplace(said, text);
+    if (is_new) continue;
+    place.fail(earlier->second == text ? fmt::format("{} twice", in_quotes(text))
+                                       : fmt::format("{} and {}, which are one value", in_quotes(earlier->second), in_quotes(text)),
+               "each value once");
   }
-  std::sort(texts.begin(), texts.end());
-  if (const auto twice = std::adjacent_find(texts.begin(), texts.end()); twice != texts.end())
-    place.fail(fmt::format("{} twice", in_quotes(twice->substr(0, twice->size() - 1))), "each value once");
   if (axis.steps.size() > kMaxPoints / points_)
     place.fail(fmt::format("{} x {} points", points_, axis.steps.size()),
                fmt::format("at most {} points", kMaxPoints));
   points_ *= axis.steps.size();
   axes_.push_back(std::move(axis));
+}
+
+// `hbm:` replaces the machine's capacity: an axis over that would do nothing.
+void SweepAxes::check_capacity_counts(const std::vector<std::string>& keys, const YamlNode& place) const {
+  const std::string capacity = "hardware.npu.hbm.capacity";
+  if (std::find(keys.begin(), keys.end(), capacity) == keys.end()) return;
+  bool replaced = std::find(keys.begin(), keys.end(), "hbm") != keys.end();
+  for (const auto& [key, value] : base_.map()) replaced |= key == "hbm";
+  if (replaced) place.fail(fmt::format("the axis {} beside `hbm`, which replaces it", in_quotes(capacity)), "one of the two");
 }
 
 std::vector<std::string> SweepAxes::columns() const {

@@ -38,6 +38,7 @@ class SweepAxes {
 
  private:
   void add(SweepAxis axis, const YamlNode& place);
+  void check_capacity_counts(const std::vector<std::string>& keys, const YamlNode& place) const;
 
   YamlNode base_;
   std::vector<SweepAxis> axes_;

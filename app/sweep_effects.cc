@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
-#include <tuple>
 
 #include "sim/report/human.h"
 
@@ -13,25 +13,23 @@ namespace {
 
 enum class Effect { kNone, kMemory, kTime };
 
-using Times = std::tuple<bool, bool, double, double, double>;
-using Memory = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, double>;
-
-Times times_of(const Result& r) {
-  if (!r.has_figures()) return {r.fits, false, 0, 0, 0};
-  const NpuFigures& f = r.figures();
-  return {r.fits, true, f.iteration.value, f.first_iteration.value, f.total.value};
+bool same(double a, double b) {
+  constexpr double kRounding = 1e-9;  // what two replays of the same may differ by
+  return std::abs(a - b) <= kRounding * std::max(a, b);
 }
+bool same(Seconds a, Seconds b) { return same(a.value, b.value); }
+bool same(Bytes a, Bytes b) { return same(static_cast<double>(a.value), static_cast<double>(b.value)); }
 
-Memory memory_of(const Result& r) {
-  if (!r.has_figures()) return {};
-  const NpuFigures& f = r.figures();
-  return {r.hbm_peak.value, r.pool_peak.value, f.pool_to_hbm.bytes.value, f.hbm_to_pool.bytes.value,
-          f.ideal.value};
-}
-
+// What doesn't fit has no time of its own: its figures are those of a device big enough.
 Effect difference(const Result& a, const Result& b) {
-  if (times_of(a) != times_of(b)) return Effect::kTime;
-  return memory_of(a) != memory_of(b) ? Effect::kMemory : Effect::kNone;
+  if (a.fits != b.fits) return Effect::kTime;
+  if (!a.has_figures() || !b.has_figures()) return a.has_figures() == b.has_figures() ? Effect::kNone : Effect::kMemory;
+  const NpuFigures &f = a.figures(), &g = b.figures();
+  if (a.fits && !(same(f.iteration, g.iteration) && same(f.first_iteration, g.first_iteration) && same(f.total, g.total)))
+    return Effect::kTime;
+  const bool alike = a.hbm_peak == b.hbm_peak && a.pool_peak == b.pool_peak && same(f.pool_to_hbm.bytes, g.pool_to_hbm.bytes) &&
+                     same(f.hbm_to_pool.bytes, g.hbm_to_pool.bytes) && same(f.ideal, g.ideal);
+  return alike ? Effect::kNone : Effect::kMemory;
 }
 
 // By policy, the strongest effect of stepping along one axis.
@@ -56,13 +54,14 @@ std::string policies_with(const std::map<std::string, Effect>& effects, Effect w
   return names;
 }
 
-std::string sentence(const std::map<std::string, Effect>& effects) {
+std::string sentence(const std::map<std::string, Effect>& effects, bool anything_fits) {
+  const std::string why = anything_fits ? "it is not on the critical resource" : "nothing fits at any point";
   const std::string time = policies_with(effects, Effect::kTime);
   const std::string memory = policies_with(effects, Effect::kMemory);
   const std::string none = policies_with(effects, Effect::kNone);
   if (time.empty() && memory.empty())
-    return "no effect: no time, peak or byte moved changes; it is not on the critical resource";
-  std::string text = time.empty() ? "no effect on any time: it is not on the critical resource"
+    return "no effect: no time, peak or byte moved changes; " + why;
+  std::string text = time.empty() ? "no effect on any time: " + why
                                   : "changes whether or how fast it runs: " + time;
   if (!memory.empty()) text += "; changes peaks, bytes moved or the ideal time alone: " + memory;
   if (!none.empty()) text += "; no effect on " + none;
@@ -72,13 +71,14 @@ std::string sentence(const std::map<std::string, Effect>& effects) {
 }  // namespace
 
 std::string sweep_effects(const SweepAxes& axes, const std::vector<SweepResult>& results) {
+  const bool anything_fits = std::any_of(results.begin(), results.end(), [](const SweepResult& r) { return r.result.fits; });
   std::string text;
   for (std::size_t i = 0; i < axes.axes().size(); ++i) {
     const SweepAxis& axis = axes.axes()[i];
     const bool picks_policies = std::any_of(axis.keys.begin(), axis.keys.end(),
                                             [](const std::string& key) { return key.starts_with("policies"); });
     if (axis.steps.size() > 1 && !picks_policies)
-      text += axis.name() + ": " + sentence(effects_of(axes, i, results)) + "\n";
+      text += axis.name() + ": " + sentence(effects_of(axes, i, results), anything_fits) + "\n";
   }
   return text;
 }

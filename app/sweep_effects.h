@@ -1,7 +1,7 @@
 // What each axis of a sweep does to the figures, in a sentence; one that does nothing is named.
 //
-// Two runs of one policy are compared where all other axes are the same. Compared are fits, times, peaks
-// and bytes moved, exactly. O(results).
+// Two runs of one policy are compared where all other axes are the same. Compared are whether it fits and, where
+// it does, times (but for rounding: 1e-9 of them); then peaks, bytes moved and the ideal time. O(results).
 #pragma once
 
 #include <string>

@@ -13,11 +13,6 @@
 namespace hyperoffload {
 namespace {
 
-std::string digest(const std::string& bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
-}
-
 std::string program_digest() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
   std::ostringstream bytes;
@@ -27,6 +22,11 @@ std::string program_digest() {
 }
 
 }  // namespace
+
+std::string digest(const std::string& bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
 
 PointKeys::PointKeys() : program_(std::string(HYPEROFFLOAD_VERSION) + " " + program_digest()) {}
 

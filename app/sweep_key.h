@@ -4,12 +4,19 @@
 // read once.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 
 #include "sim/model/yaml_reader.h"
 
 namespace hyperoffload {
+
+// So many digits of a point's key end its folder's name.
+inline constexpr std::size_t kKeyInName = 16;
+
+// XXH3 of these bytes, 128 bits in 32 hexadecimal digits, as `xxh128sum` prints it.
+std::string digest(const std::string& bytes);
 
 class PointKeys {
  public:

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 
 #include <nlohmann/json.hpp>
@@ -157,6 +158,66 @@ TEST_CASE("an axis that changes nothing is named, one that binds is not") {
         std::string::npos);
 }
 
+TEST_CASE("what never fits has no time that an axis could change") {
+  // 19,000 B at once: with 10 and 11 kB nothing fits, and `resident` tells the figures of a device big enough.
+  const Files files("sweep: {hbm: [10kB, 11kB], hardware.npu.hbm.bandwidth: [1TB/s, 2TB/s]}\n");
+  std::string trace = kTinyTrace;
+  trace.replace(trace.find("\"duration_us\": 10, \"reads\": [\"w\""), 17, "\"hbm_bytes\": 18000000");
+  write_text(files.folder / "two.json", trace);
+  const CommandResult run = files.run("--set 'policies=[resident, graph]'");
+  INFO(run.out << run.err);
+  REQUIRE(run.status == 0);
+  CHECK(run.out.find("hbm: no effect: no time, peak or byte moved changes; nothing fits at any point\n") != std::string::npos);
+  // 18 us or 9 us of HBM traffic: the ideal time changes, whether it fits does not.
+  CHECK(run.out.find("hardware.npu.hbm.bandwidth: no effect on any time: nothing fits at any point; changes peaks, bytes moved or "
+                     "the ideal time alone: resident; no effect on graph\n") != std::string::npos);
+}
+
+TEST_CASE("a point that was edited or damaged is run again, whatever it says") {
+  const Files files(kBandwidths + "output: {timeline: true}\n");
+  REQUIRE(files.run().status == 0);
+  const auto before = files_below(files.out);
+  const std::vector<fs::path> results = results_below(files.out);
+  std::string text = read_text(results[2].string());
+  const std::size_t at = text.find("\"iteration_s\": ") + 15;
+  text[at + text.substr(at).find_first_of("123456789")] ^= 1;  // another digit
+  write_text(results[2].string(), text);
+  write_text((results[4].parent_path() / "timeline.trace.json").string(), "{}");
+  write_text((results[6].parent_path() / "checksums.xxh128").string(), "");
+  CHECK(files.run().err.find("3 run now, 5 were there") != std::string::npos);
+  CHECK(files_below(files.out) == before);
+}
+
+TEST_CASE("a sweep with --prune takes away points that are none any more, and nothing that somebody else put there") {
+  const Files files(kBandwidths);
+  REQUIRE(files.run().status == 0);
+  const auto folders = [&] {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(files.out + "/points")) names.insert(entry.path().filename().string());
+    return names;
+  };
+  const std::string fewer = "--set 'sweep.hardware.link.read.bandwidth=[1GB/s, 2GB/s]'";
+  CHECK(folders().size() == 4);
+  CHECK(files.run(fewer).err.find("2 further folders in " + files.out + "/points of other inputs or another build of this program "
+                                  "(--prune removes such)\n") != std::string::npos);
+  CHECK(folders().size() == 4);
+  CHECK(lines_of(read_text(files.out + "/results.csv")).size() == 1 + 2 * 2);  // of the points there are
+
+  const std::string mine = files.out + "/points/mine-0123456789abcdef", notes = files.out + "/points/notes";
+  fs::create_directories(mine + "/graph");
+  write_text(mine + "/graph/figure.png", "");
+  fs::create_directories(notes);
+  const CommandResult pruned = files.run(fewer + " --prune");
+  CHECK(pruned.err.find("2 further folders in " + files.out + "/points of other inputs or another build of this program: removed\n") !=
+        std::string::npos);
+  CHECK(pruned.err.find("2 further folders in " + files.out + "/points not of a sweep: left alone\n") != std::string::npos);
+  CHECK(folders().size() == 2 + 2);
+  CHECK(fs::exists(mine + "/graph/figure.png"));
+  CHECK(files.run(fewer).err.find("0 run now, 4 were there") != std::string::npos);
+  CHECK(files.run("--prune --list").status == 2);
+  CHECK(files.run("--prune --shard 1/2").status == 2);
+}
+
 TEST_CASE("run again, a sweep does what is missing or changed and nothing else") {
   const Files files(kBandwidths);
   REQUIRE(files.run().status == 0);
@@ -265,6 +326,13 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
       {"sweep:\n  hbm: [20kB]\n  hbmm: [1]", "e.yaml:7: sweep.hbmm: found the axis \"hbmm\""},
       {"sweep: {hardware.link.reed.bandwidth: [1GB/s]}", "e.yaml:5: hardware.link: found the unknown key \"reed\""},
       {"sweep: {hbm: [20kB, 20kB]}", "found \"20kB\" twice"},
+      {"sweep: {hbm: [20kB, 20000B]}", "found \"20kB\" and \"20000B\", which are one value, expected each value once"},
+      {"sweep: {iterations: [2, 2.0]}", "which are one value"},
+      {"sweep: {hardware.link.read.bandwidth: [1GB/s, 8Gbps]}", "which are one value"},
+      {"sweep: {hardware.link.read.latency: [1us, 1000ns]}", "which are one value"},
+      {"sweep: {hardware.npu.hbm.capacity: [20kB, 30kB]}\nhbm: 20kB",
+       "e.yaml:5: sweep.hardware.npu.hbm.capacity: found the axis \"hardware.npu.hbm.capacity\" beside `hbm`, which replaces it"},
+      {"sweep: {hbm: [20kB], hardware.npu.hbm.capacity: [20kB, 30kB]}", "beside `hbm`, which replaces it"},
       {"sweep: {hbm: [20kB, 1GB/s]}", "e.yaml:5: hbm: found \"1GB/s\""},
       {"sweep: {hbm: 20kB..1GiB x 3}", "two units"},
       {"sweep: {hbm: 20kB..30kB x 1}", "1 values"},
@@ -272,7 +340,7 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
       {"sweep: {hbm: 20kB..30kB x 3 cubic}", "FROM..TO x N"},
       {"sweep: {hbm: 0kB..30kB x 3 log}", "above 0"},
       {"sweep: {hbm: 20kB..30kB x 99999999}", "99999999 values"},
-      {"sweep: {hbm: 20kB..30kB x 99999, iterations: 1..99999 x 99999}", "at most 1000000 points"},
+      {"sweep: {hbm: 20GB..30GB x 99999, iterations: 1..99999 x 99999}", "at most 1000000 points"},
       {"sweep: {zip: {hbm: [20kB, 21kB], iterations: [1]}}", "found 1 values, expected 2"},
       {"sweep: {zip: {hbm: [20kB, 21kB]}}", "at least two"},
       {"sweep: {hbm: [20kB], zip: {hbm: [20kB], iterations: [1]}}", "each axis once"},
@@ -308,7 +376,7 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
 }
 
 TEST_CASE("a policy that can't run has its verdict at that point, and the sweep goes on") {
-  const Files files("sweep: {hbm: [18kB, 19kB]}\n");  // 19,000 B at once
+  const Files files("output: {timeline: true}\nsweep: {hbm: [18kB, 19kB]}\n");  // 19,000 B at once
   const CommandResult run = files.run();
   REQUIRE(run.status == 0);
   const std::vector<std::string> fits = column(read_text(files.out + "/results.csv"), "fits");
