@@ -33,7 +33,7 @@ class Explainer {
         taken_(graph.ops().size()),
         walk_(walk_plan(flat_, plan, {iterations, WalkRecord::kLastIteration, false,
                                       [this](int op, const WalkMemory& memory) {
-                                        taken_[static_cast<std::size_t>(op)] = memory.hbm_used();
+                                        if (op >= 0) taken_[static_cast<std::size_t>(op)] = memory.hbm_used();
                                       }})),
         ideal_(walk_plan(flat_, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration) {}
 

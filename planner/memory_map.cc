@@ -30,22 +30,34 @@ class Mapper {
   }
 
  private:
-  // The first walk: which op of each column has most in HBM.
+  // The first walk: the fullest instant of each column. Instants are numbered, so that the second finds them.
   void choose_columns(int most) {
-    std::vector<std::int64_t> used(static_cast<std::size_t>(flat_.ops));
-    walk_ = walk_plan(flat_, plan_,
-                      {iterations_, WalkRecord::kLastIteration, false, [&](int op, const WalkMemory& m) {
-                         used[static_cast<std::size_t>(op)] = m.hbm_used();
-                       }});
+    const int each = (flat_.ops + most - 1) / most;
+    for (int first = 0; first < flat_.ops; first += each)
+      map_.columns.push_back({first, std::min(first + each, flat_.ops) - 1, first, {}, -1});
+    fullest_.assign(map_.columns.size(), -1);
+    follow(WalkRecord::kLastIteration, [&](int instant, int op, const WalkMemory& memory) {
+      const auto c = static_cast<std::size_t>(op / each);
+      MapColumn& column = map_.columns[c];
+      if (memory.hbm_used() <= column.total) return;
+      column.total = memory.hbm_used();
+      column.op = op;
+      fullest_[c] = instant;
+    });
     map_.capacity = flat_.machine.hbm;
     map_.seconds = walk_.last_iteration;
-    const int each = (flat_.ops + most - 1) / most;
-    for (int first = 0; first < flat_.ops; first += each) {
-      MapColumn column{first, std::min(first + each, flat_.ops) - 1, first, {}, 0};
-      for (int op = first; op <= column.last_op; ++op)
-        if (used[static_cast<std::size_t>(op)] > used[static_cast<std::size_t>(column.op)]) column.op = op;
-      map_.columns.push_back(column);
-    }
+    map_.peak = walk_.hbm_peak;
+    ops_a_column_ = each;
+  }
+
+  // Visits every instant of the last iteration at which bytes were taken, with the op that started last.
+  template <class Visit>
+  void follow(WalkRecord record, Visit visit) {
+    int instant = 0, running = 0;
+    walk_ = walk_plan(flat_, plan_, {iterations_, record, false, [&](int op, const WalkMemory& memory) {
+                                       if (op >= 0) running = op;
+                                       visit(instant++, running, memory);
+                                     }});
   }
 
   void choose_rows(int most) {
@@ -68,21 +80,14 @@ class Mapper {
     for (const int t : order) map_.rows.push_back({TensorId(t), std::string(map_.columns.size(), ' ')});
   }
 
-  // The second walk: what is where. A line of a tensor tells of every op of the column, the stack of one.
+  // The second walk: what is where. A line of a tensor tells of all instants of the column, the stack of one.
   void look() {
-    std::vector<std::int32_t> column_of(static_cast<std::size_t>(flat_.ops));
-    for (std::size_t c = 0; c < map_.columns.size(); ++c)
-      for (int op = map_.columns[c].first_op; op <= map_.columns[c].last_op; ++op)
-        column_of[static_cast<std::size_t>(op)] = static_cast<std::int32_t>(c);
     find_transfers();
-    walk_plan(flat_, plan_,
-              {iterations_, WalkRecord::kNothing, false, [&](int op, const WalkMemory& memory) {
-                 MapColumn& column =
-                     map_.columns[static_cast<std::size_t>(column_of[static_cast<std::size_t>(op)])];
-                 if (op == column.op) look(column, memory);
-                 for (std::size_t r = 0; r < map_.rows.size(); ++r)
-                   look(map_.rows[r], r, column_of[static_cast<std::size_t>(op)], op, memory);
-               }});
+    follow(WalkRecord::kNothing, [&](int instant, int op, const WalkMemory& memory) {
+      const auto c = static_cast<std::size_t>(op / ops_a_column_);
+      if (instant == fullest_[c]) look(map_.columns[c], memory);
+      for (std::size_t r = 0; r < map_.rows.size(); ++r) look(map_.rows[r], r, c, op, memory);
+    });
   }
 
   void look(MapColumn& column, const WalkMemory& memory) const {
@@ -96,18 +101,18 @@ class Mapper {
     column.by_kind.back() = column.total - tensors;
   }
 
-  void look(MapRow& row, std::size_t r, std::int32_t c, int op, const WalkMemory& memory) const {
+  void look(MapRow& row, std::size_t r, std::size_t c, int op, const WalkMemory& memory) const {
     const int t = row.tensor.value;
     const std::int64_t here = memory.in_hbm(t), all = flat_.bytes[static_cast<std::size_t>(t)];
     char place = here == all && all > 0 ? '#' : here > 0 ? '=' : memory.in_pool(t) > 0 ? '.' : ' ';
     const char moving = under_way_[r][static_cast<std::size_t>(op)];
     if (moving == '>' || (moving == '<' && here > 0)) place = moving;
     const std::string order = " .=<#>";  // what comes later hides what comes before
-    char& shown = row.places[static_cast<std::size_t>(c)];
+    char& shown = row.places[c];
     if (order.find(place) > order.find(shown)) shown = place;
   }
 
-  // By row and op: the transfer under way as the op starts.
+  // By row and op: the transfer under way as the op starts, else one that starts before the next op does.
   void find_transfers() {
     std::vector<std::pair<double, int>> starts;
     for (const OpWalk& op : walk_.ops) starts.emplace_back(op.start, op.op);
@@ -120,10 +125,13 @@ class Mapper {
       const Action& action = plan_.actions[static_cast<std::size_t>(t.action)];
       const std::int32_t r = row_of[action.tensor.index()];
       if (r < 0) continue;
-      for (auto at = std::lower_bound(starts.begin(), starts.end(), std::pair(t.start, -1));
-           at != starts.end() && at->first < t.end; ++at)
-        under_way_[static_cast<std::size_t>(r)][static_cast<std::size_t>(at->second)] =
-            action.kind == ActionKind::kPrefetch ? '<' : '>';
+      const char sign = action.kind == ActionKind::kPrefetch ? '<' : '>';
+      auto at = std::lower_bound(starts.begin(), starts.end(), std::pair(t.start, -1));
+      if (at != starts.begin() && (at == starts.end() || at->first > t.start))
+        if (char& before = under_way_[static_cast<std::size_t>(r)][static_cast<std::size_t>(std::prev(at)->second)]; before == ' ')
+          before = sign;
+      for (; at != starts.end() && at->first < t.end; ++at)
+        under_way_[static_cast<std::size_t>(r)][static_cast<std::size_t>(at->second)] = sign;
     }
   }
 
@@ -132,6 +140,8 @@ class Mapper {
   const Plan& plan_;
   const int iterations_;
   Walk walk_;
+  std::vector<int> fullest_;  // by column: the instant
+  int ops_a_column_ = 1;
   std::vector<std::string> under_way_;
   MemoryMap map_;
 };
@@ -216,11 +226,13 @@ std::string draw_memory_map(const Graph& graph, const Hardware& hardware, const 
   const auto fullest =
       std::max_element(map.columns.begin(), map.columns.end(),
                        [](const MapColumn& a, const MapColumn& b) { return a.total < b.total; });
+  const std::string before =
+      map.peak > fullest->total ? fmt::format(" ({} in an iteration before)", shown_bytes(map.peak)) : "";
   std::string text = stack(map, label);
-  text += wrapped(fmt::format("a column is {}, {} ops in {}; at most {} taken at an op, at {}; {}",
-                              each == 1 ? "an op" : fmt::format("{} ops (the one with most in HBM)", each),
+  text += wrapped(fmt::format("a column is {}, {} ops in {}; at most {} taken, at {}{}; {}",
+                              each == 1 ? "an op" : fmt::format("{} ops (the fullest instant)", each),
                               graph.ops().size(), show_seconds(map.seconds), shown_bytes(fullest->total),
-                              fitted(graph.op(OpId(fullest->op)).name, 30), legend(map)),
+                              fitted(graph.op(OpId(fullest->op)).name, 30), before, legend(map)),
                   all);
   text += '\n';
   for (const MapRow& row : map.rows) {

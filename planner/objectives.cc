@@ -7,6 +7,7 @@
 
 #include "planner/analysis/liveness.h"
 #include "planner/cost/walk.h"
+#include "sim/model/check_plan.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
@@ -40,6 +41,15 @@ double stall(const PlanOutcome& outcome) {
   return outcome.plan.prediction->iteration.value - outcome.plan.prediction->ideal.value;
 }
 
+// What a plan takes is what it needs: with no more room than that it runs alike, unless the checker says that it
+// could get stuck in another timing. Where its times are an estimate, so is what it takes at once.
+Bytes needed_by(const Graph& graph, const Hardware& hardware, const PlanOutcome& outcome, int iterations, std::int64_t made_for) {
+  if (outcome.estimate) return Bytes(made_for);
+  const Bytes peak = outcome.plan.prediction->hbm_peak;
+  const Hardware exact = with_hbm(hardware, peak.value);
+  return check_plan(graph, outcome.plan, limits_of(exact), iterations).empty() ? peak : Bytes(made_for);
+}
+
 }  // namespace
 
 LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown) {
@@ -67,6 +77,7 @@ LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOp
     (proven_above(middle) ? low : high) = middle;
   }
   best.proven = Bytes(low + 1);
+  best.hbm = needed_by(graph, hardware, best.outcome, options.iterations, range.most);
   for (high = best.hbm.value; !narrow(low, high);) {
     const std::int64_t middle = low + (high - low) / 2;
     std::optional<PlanOutcome> outcome;
@@ -78,12 +89,13 @@ LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOp
       low = middle;
       continue;
     }
-    high = middle;
-    best.hbm = Bytes(high);
     best.outcome = std::move(*outcome);
+    best.hbm = needed_by(graph, hardware, best.outcome, options.iterations, middle);
+    high = best.hbm.value;
   }
+  best.outcome.plan.bound = prove_bound(graph, with_hbm(hardware, best.hbm.value), options.iterations, options.bound);
   if (options.explain)
-    best.outcome.log = explain_actions(graph, with_hbm(hardware, high), best.outcome.plan, options.iterations);
+    best.outcome.log = explain_actions(graph, with_hbm(hardware, best.hbm.value), best.outcome.plan, options.iterations);
   return best;
 }
 

@@ -13,7 +13,7 @@
 namespace hyperoffload {
 
 struct LeastHbm {
-  Bytes hbm;           // capacity
+  Bytes hbm;           // capacity: what the plan takes, where it can't get stuck with just that
   Bytes proven;        // no plan keeps the slowdown in less (by the cheap bound)
   PlanOutcome outcome;
 };

@@ -91,6 +91,9 @@ class Walker {
   }
   std::int64_t needed(const Gate& gate) const;
   bool action_ready(int action, int iteration) const;
+  void tell_taken(int op = -1) const {
+    if (options_.on_take && iteration_ == options_.iterations - 1) options_.on_take(op, memory_);
+  }
   bool recording(int iteration) const {
     return options_.record == WalkRecord::kEverything ||
            (options_.record == WalkRecord::kLastIteration && iteration == options_.iterations - 1);
@@ -169,6 +172,7 @@ void Walker::begin_iteration(int iteration) {
   jump_if_steady();
   if (iteration_ == options_.iterations - 1) walk_.last_start = now_;
   previous_start_ = now_;
+  tell_taken();
   for (int a : index_.start_detaches) detach_ready(plan_.actions[a].tensor.value);
 }
 
@@ -216,6 +220,7 @@ bool Walker::take_inputs() {
     for (int t : graph_.inputs)
       if (done_[t] < actions_before(t, iteration_)) return false;  // of the iterations before
     for (int t : graph_.inputs) memory_.take_input(t);
+    tell_taken();
   }
   open_ = true;
   for (int a : index_.start_detaches) detach_ready(plan_.actions[a].tensor.value);
@@ -252,7 +257,7 @@ bool Walker::start_op(Engine& engine, int e) {
     const std::int64_t need = memory_.need(op);
     if (need > 0 && need > (graph_.in_pool[op] ? memory_.pool_free() : memory_.hbm_free())) return false;
     memory_.start_op(op);
-    if (options_.on_op && iteration_ == options_.iterations - 1) options_.on_op(op, memory_);
+    tell_taken(op);
   }
   const OpCost& cost = graph_.cost[op];
   engine.running = true;
@@ -321,6 +326,7 @@ bool Walker::start_transfer(Queue& queue) {
   const bool load = action.kind == ActionKind::kPrefetch;
   if (memory_.need(action) > (load ? memory_.hbm_free() : memory_.pool_free())) return false;
   memory_.start_transfer(action);
+  tell_taken();
   queue.busy = true;
   queue.flowing = false;
   queue.transfer.start = now_;

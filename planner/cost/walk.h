@@ -30,8 +30,9 @@ struct WalkOptions {
   int iterations = 1;
   WalkRecord record = WalkRecord::kNothing;
   bool unlimited = false;  // the ideal run: everything where it is needed, no transfers, room without end
-  // Called as each op of the last iteration has taken its bytes, with what is taken then.
-  std::function<void(int op, const WalkMemory& memory)> on_op{};
+  // Called as each op of the last iteration has taken its bytes, with what is taken then; with op -1 as the
+  // iteration begins and whenever its inputs or a transfer have taken theirs.
+  std::function<void(int op, const WalkMemory& memory)> on_take{};
 };
 
 struct OpWalk {

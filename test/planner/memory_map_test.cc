@@ -2,6 +2,7 @@
 #include "planner/memory_map.h"
 
 #include <algorithm>
+#include <numeric>
 #include <sstream>
 
 #include "planner/decision_log.h"
@@ -78,6 +79,55 @@ TEST_CASE("memory map: a column of several ops shows the fullest, and that a ten
   CHECK(map.columns[0].op == r.c.value);
   CHECK(map.columns[0].total == 23);
   CHECK(map.rows[0].places == ">");
+}
+
+TEST_CASE("memory map: what is taken between two starts is seen") {
+  // w (10 B) is loaded as b (5 B of workspace) begins: 0 + 5 B as b starts, 5 + 10 while it runs, 10 at c.
+  Toy toy;
+  const TensorId w = toy.weight(10);
+  const OpId a = toy.op(20, {}, {}), b = toy.op(20, {}, {});
+  toy.op(20, {w}, {});
+  toy.at(b).workspace = Bytes(5);
+  toy.plan.initial_pool = {w};
+  toy.prefetch(w, a);
+  toy.hardware.hbm_capacity = Bytes(40);
+  const MemoryMap map = memory_map(toy.graph(), toy.hardware, toy.plan, 1, 80, 10);
+  REQUIRE(map.columns.size() == 3);
+  CHECK(map.columns[0].total == 0);
+  CHECK(map.columns[1].total == 5 + 10);
+  CHECK(map.columns[1].by_kind[static_cast<std::size_t>(TensorKind::kWeight)] == 10);
+  CHECK(map.columns[1].by_kind.back() == 5);
+  CHECK(map.columns[2].total == 10);
+  CHECK(map.rows[0].places == ".<#");
+}
+
+TEST_CASE("memory map: its highest column is the predicted peak, at any width") {
+  Toy toy;
+  for (int i = 0; i < 40; ++i) {
+    toy.op(10, {toy.weight(10 + i % 7)}, {});
+    toy.at(OpId(i)).workspace = Bytes(i % 3);
+  }
+  toy.hardware.hbm_capacity = Bytes(60);
+  const Graph graph = toy.graph();
+  for (const int iterations : {1, 3}) {
+    PlannerOptions options;
+    options.iterations = iterations;
+    const Plan plan = make_plan(graph, toy.hardware, options).plan;
+    for (const int columns : {1, 7, 80}) {
+      INFO(iterations << " iterations, " << columns << " columns");
+      const MemoryMap map = memory_map(graph, toy.hardware, plan, iterations, columns, 10);
+      std::int64_t highest = 0;
+      for (const MapColumn& column : map.columns) {
+        highest = std::max(highest, column.total);
+        CHECK(std::accumulate(column.by_kind.begin(), column.by_kind.end(), std::int64_t{0}) == column.total);
+      }
+      CHECK(map.peak == plan.prediction->hbm_peak.value);
+      if (iterations == 1) CHECK(highest == map.peak);
+      CHECK(highest <= map.peak);
+      const std::string text = draw_memory_map(graph, toy.hardware, plan, iterations, 80);
+      CHECK((text.find("in an iteration before") != std::string::npos) == (highest < map.peak));
+    }
+  }
 }
 
 TEST_CASE("memory map: it fits the width, to the least one, and so do long names") {

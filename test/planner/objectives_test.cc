@@ -54,6 +54,18 @@ TEST_CASE("objectives: more slowdown takes no more HBM, and is kept") {
   CHECK(before <= 2000);  // everything streams: two weights at a time
 }
 
+TEST_CASE("objectives: the least HBM is what its plan takes, and enough for it") {
+  const Graph g = weights();
+  for (double slowdown : {0.0, 0.1, 0.5, 3.0}) {
+    INFO(slowdown);
+    const LeastHbm least = least_hbm(g, machine(8000, 50, 50), three_iterations(), slowdown);
+    CHECK(least.hbm == least.outcome.plan.prediction->hbm_peak);
+    CHECK(check_plan(g, least.outcome.plan, {least.hbm, machine(1).pool_capacity}, 3).empty());
+    // The bound in the plan is the one of that capacity.
+    CHECK(least.outcome.plan.bound->stall == cheap_bound(g, machine(least.hbm.value, 50, 50), 3).stall);
+  }
+}
+
 TEST_CASE("objectives: a slowdown that can't be kept says what can") {
   try {
     least_hbm(weights(), machine(2000, 1, 1), three_iterations(), 0.01);
