@@ -65,9 +65,9 @@ int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ran
   if (!options.plan.empty())
     throw InputError("--plan", "a trace of several ranks", "--policy: a plan is of one rank");
   if (options.fold) throw InputError("--fold", "a trace of several ranks", "one trace that all NPUs replay");
-  if (options.bound != "window") throw InputError("--bound", options.bound + " with a trace of several ranks", "window");
   const TimelineFilter filter = filter_of(options.show, hardware.npu_count);
-  const RankJob job{ranks, hardware, options.iterations, !options.timeline.empty()};
+  const RankJob job{ranks, hardware, options.iterations, !options.timeline.empty(), false,
+                    parse_bound_method(options.bound, "--bound")};
   const Evaluation evaluation = evaluate_ranks(job, parse_policy(options.policy, "--policy"));
   if (!evaluation.result.has_figures()) throw InfeasibleError(evaluation.result.reason);
   if (!options.timeline.empty()) write_timeline(options.timeline, job, evaluation, filter);
@@ -134,10 +134,12 @@ int plan_command(const PlanOptions& options) {
     outcome = (options.reorder ? make_reordered_plan : make_plan)(inputs.graph, inputs.hardware, planner);
   } else {
     LeastHbm least = least_hbm(inputs.graph, inputs.hardware, planner, slowdown);
-    write_output("", fmt::format("{} B of HBM ({}) keep {:.4g}x the ideal time; at least {} B are proven to be needed\n",
-                                 least.hbm.value, show_bytes(static_cast<double>(least.hbm.value)), 1 + slowdown,
-                                 least.proven.value));
-    inputs.hardware.hbm_capacity = least.hbm + inputs.hardware.hbm_reserved;
+    const Bytes reserved = inputs.hardware.hbm_reserved, capacity = least.hbm + reserved;
+    write_output("", fmt::format("{} B of HBM ({}) keep {:.4g}x the ideal time; at least {} B are proven to be needed{}\n",
+                                 capacity.value, show_bytes(static_cast<double>(capacity.value)), 1 + slowdown,
+                                 (least.proven + reserved).value,
+                                 reserved > Bytes(0) ? fmt::format("; {} B of it are reserved", reserved.value) : ""));
+    inputs.hardware.hbm_capacity = capacity;
     outcome = std::move(least.outcome);
   }
   const std::string json = plan_to_json(outcome.plan, inputs.graph);

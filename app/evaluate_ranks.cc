@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "app/policy_table.h"
 #include "app/shared_links.h"
@@ -80,18 +81,25 @@ RunRecord run(const RankJob& job, const PolicySpec& policy, Evaluation& evaluati
                      policy.seconds("host_overhead"));
 }
 
+Seconds longest_iteration(const RunRecord& record) {
+  Seconds longest;
+  for (const NpuRecord& npu : record.npus) longest = std::max(longest, npu.iteration_end.back() - npu.iteration_start.back());
+  return longest;
+}
+
 // No iteration of a rank is shorter than its ideal time alone and the least stall on links of its own; its
 // ideal time here also counts what it waits for others.
-Bound bound_of(const RankJob& job, const Result& result) {
+Bound bound_of(const RankJob& job, const Result& result, Seconds longest_ideal) {
   Bound all;
   for (std::size_t n = 0; n < job.graphs.size(); ++n) {
     const RankBound rank =
-        cheap_rank_bound(job.graphs[n], job.hardware, job.iterations, static_cast<int>(n));
+        rank_bound(job.graphs[n], job.hardware, job.iterations, static_cast<int>(n), job.bound, longest_ideal);
     all.method = rank.bound.method;
     all.order = rank.bound.order;
     all.hbm_peak = std::max(all.hbm_peak, rank.bound.hbm_peak);
-    if (result.has_figures() && static_cast<int>(n) == result.slowest)
-      all.stall = std::max(Seconds(0), rank.ideal + rank.bound.stall - result.figures().ideal);
+    if (!result.has_figures() || static_cast<int>(n) != result.slowest) continue;
+    const Seconds stall = rank.ideal + rank.bound.stall - result.figures().ideal;
+    if (stall > result.figures().ideal * kClockNoise) all.stall = stall;
   }
   return all;
 }
@@ -109,13 +117,14 @@ Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
   outcome.ranks = pointers(job.graphs);
   Evaluation evaluation;
   Bytes pool_exceeded;
+  std::optional<RunRecord> ideal;
   try {
+    ideal = ideal_run(job);
     RunRecord record = run(job, policy, evaluation);
     const auto planner = evaluation.result.planner;
     pool_exceeded = record.pool_exceeded;
-    const RunRecord ideal = ideal_run(job);
     outcome.record = &record;
-    outcome.ideal = &ideal;
+    outcome.ideal = &*ideal;
     evaluation.result = summarize(outcome);
     evaluation.result.planner = planner;
     evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
@@ -127,7 +136,7 @@ Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
     evaluation.result = summarize(outcome);
   }
   Result& result = evaluation.result;
-  result.bound = bound_of(job, result);
+  result.bound = bound_of(job, result, ideal ? longest_iteration(*ideal) : Seconds(0));
   if (policy.name == "resident" && result.has_figures()) {
     judge_resident(job.hardware, pool_exceeded, result);
     if (result.fits) result.bound->stall = Seconds(0);  // it may keep in HBM what is bound to the pool

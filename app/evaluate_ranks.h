@@ -15,6 +15,7 @@ struct RankJob {
   int iterations = 1;
   bool keep_record = false;  // for a timeline: all iterations
   bool series = false;       // keep levels over time, of the slowest NPU
+  BoundMethod bound = BoundMethod::kWindow;
 };
 
 // InputError(where) unless there is a trace for each NPU.

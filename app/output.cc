@@ -67,7 +67,8 @@ std::string run_policy(const Experiment& experiment, const PolicySpec& policy, c
   };
   const bool keep_record = experiment.timeline && writes;
   if (experiment.graphs.size() > 1) {
-    const RankJob job{experiment.graphs, experiment.hardware, experiment.iterations, keep_record, writes};
+    const RankJob job{experiment.graphs, experiment.hardware, experiment.iterations, keep_record, writes,
+                      experiment.bound};
     return run(job, evaluate_ranks(job, policy));
   }
   const Job job{experiment.graphs[0], experiment.hardware, experiment.iterations, keep_record, false, writes,

@@ -156,7 +156,7 @@ std::string Sweep::run_and_write(const Task& task) const {
   };
   if (graphs.size() > 1) {
     check_rank_count(graphs, experiment.hardware, workload.where() + ": ranks");
-    const RankJob job{graphs, experiment.hardware, experiment.iterations, experiment.timeline};
+    const RankJob job{graphs, experiment.hardware, experiment.iterations, experiment.timeline, false, experiment.bound};
     return write(job, evaluate_ranks(job, *task.policy));
   }
   const Job job{graphs[0], experiment.hardware, experiment.iterations, experiment.timeline, false, false,

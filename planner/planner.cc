@@ -50,6 +50,10 @@ bool must_visit_pool(const Graph& graph, TensorId tensor) {
   return false;
 }
 
+Bound by_method(const FlatGraph& graph, double ideal, int iterations, BoundMethod method) {
+  return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations) : window_bound(graph, ideal, iterations);
+}
+
 Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iterations, BoundMethod method) {
   graph.machine = best_npu(hardware);
   return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations)
@@ -136,13 +140,15 @@ Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) 
   return prove_bound(graph, hardware, iterations, BoundMethod::kWindow);
 }
 
-RankBound cheap_rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank) {
+RankBound rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank, BoundMethod method, Seconds time) {
   if (!countable(graph, hardware.allocation)) return {{Bytes(0), Seconds(0), "none"}, Seconds(0)};
   FlatGraph flat(graph, hardware, rank);
   flat.machine.read_bandwidth = alone_link(hardware, true).bandwidth.value;
   flat.machine.write_bandwidth = alone_link(hardware, false).bandwidth.value;
-  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true});
-  return {window_bound(flat, ideal.last_iteration, iterations), Seconds(ideal.last_iteration)};
+  const double ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
+  Bound bound = by_method(flat, ideal, iterations, method);
+  if (time.value > ideal * (1 + 1e-8)) bound.hbm_peak = by_method(flat, time.value, iterations, method).hbm_peak;
+  return {bound, Seconds(ideal)};
 }
 
 }  // namespace hyperoffload

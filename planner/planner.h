@@ -59,12 +59,13 @@ Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, 
                   std::optional<Seconds> ideal = {});
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations);
 
-// The same for a rank with a trace of its own: with its links to itself, since the others may be idle.
-// `ideal`: its iteration's time with everything in place and nobody to wait for.
+// The same for a rank with a trace of its own: with its links to itself, since the others may be idle. `time`: what
+// the machine's iteration takes with everything in place; while a rank waits for others it may load, so that its
+// least HBM without stall is for that time. `ideal`: its own, with nobody to wait for, and the stall is above that.
 struct RankBound {
   Bound bound;
   Seconds ideal;
 };
-RankBound cheap_rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank);
+RankBound rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank, BoundMethod method, Seconds time);
 
 }  // namespace hyperoffload

@@ -12,11 +12,9 @@
 namespace hyperoffload {
 namespace {
 
-constexpr double kRounding = 1e-12;  // of an iteration's time
-
 // The one place where noise ends: what differs from the ideal time by rounding alone is the ideal time.
 Seconds without_noise(Seconds time, Seconds ideal) {
-  return std::abs((time - ideal).value) <= kRounding * ideal.value ? ideal : time;
+  return std::abs((time - ideal).value) <= kClockNoise * ideal.value ? ideal : time;
 }
 
 Interval last_iteration(const NpuRecord& npu) {
@@ -135,7 +133,7 @@ Result summarize(const RunOutcome& run) {
     if (result.npus[i].iteration > result.figures().iteration) result.slowest = static_cast<int>(i);
     result.hbm_peak = std::max(result.hbm_peak, result.npus[i].hbm_peak);
   }
-  if (result.bound && std::abs(result.bound->stall.value) <= kRounding * result.figures().ideal.value)
+  if (result.bound && std::abs(result.bound->stall.value) <= kClockNoise * result.figures().ideal.value)
     result.bound->stall = Seconds(0);
   result.pool_peak = run.record->pool_peak;
   result.stands_for = run.record->stands_for;

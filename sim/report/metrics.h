@@ -19,6 +19,8 @@
 
 namespace hyperoffload {
 
+inline constexpr double kClockNoise = 1e-12;  // of an iteration's ideal time
+
 struct RunOutcome {
   const Graph& graph;
   const Hardware& hardware;  // with the HBM capacity of this run

@@ -352,6 +352,38 @@ TEST_CASE("ranks with traces of their own get a bound, and a timeline with a pro
   CHECK(plan.status == 2);
 }
 
+TEST_CASE("ranks have the bound that was asked for, and one that waits for others needs less HBM") {
+  TemporaryFolder folder;
+  const std::string trace = folder / "ranks.json", machine = folder / "pair.yaml";
+  write_text(machine, kPair);
+  const auto result = [&](const std::string& text, const std::string& bound) {
+    write_text(trace, text);
+    const CommandResult run = run_hyperoffload("simulate " + trace + " --hardware " + machine + " --policy graph -o - --bound " + bound);
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+    return json::parse(run.out);
+  };
+  const json window = result(kRanks, "window"), tight = result(kRanks, "lp");
+  CHECK(tight.at("bound").at("method") == "lp");
+  CHECK(tight.at("bound").at("stall_s") >= window.at("bound").at("stall_s"));
+  CHECK(tight.at("bound").at("stall_s").get<double>() <= 9e-6 + 1e-12);  // as above: 19 - 10 us
+  // NPU 1 reads 18,000 B twice, other bytes each time, in 20 kB: store (19 us) and load (19 us) in the 100 us that NPU
+  // 0 takes before they meet. On its own it would need 36,000 B not to stall.
+  const char* waits = R"({"format": "hyperoffload-trace", "version": 1, "name": "waits", "ranks": [
+ {"ops": [{"name": "long", "duration_us": 100},
+          {"name": "meet", "collective": {"kind": "all-gather", "bytes": 2000}, "after": ["long"], "engine": "comm"}]},
+ {"tensors": [{"name": "w0", "bytes": 18000, "kind": "weight"}, {"name": "w1", "bytes": 18000, "kind": "weight"}],
+  "ops": [{"name": "r0", "duration_us": 10, "reads": ["w0"]}, {"name": "r1", "duration_us": 10, "reads": ["w1"]},
+          {"name": "meet", "collective": {"kind": "all-gather", "bytes": 2000}, "after": ["r1"], "engine": "comm"}]}]})";
+  for (const char* bound : {"window", "lp"}) {
+    const json run = result(waits, bound);
+    CHECK(run.at("stall_s") == 0);
+    CHECK(run.at("hbm_peak_bytes") <= 20000);
+    CHECK(run.at("bound").at("hbm_peak_bytes") <= run.at("hbm_peak_bytes"));
+    CHECK(run.at("bound").at("hbm_peak_bytes") >= 18000);
+  }
+}
+
 TEST_CASE("an experiment whose trace has ranks runs every policy on them") {
   TemporaryFolder folder;
   const std::string out = folder / "out", experiment = folder / "e.yaml";
