@@ -99,6 +99,26 @@ test("it prints on white paper, all sections", async () => {
   await p.emulateMedia({ media: "print" });
   assert.equal(await p.evaluate(() => getComputedStyle(document.body).backgroundColor), "rgb(255, 255, 255)");
   assert.ok((await p.pdf({ format: "A4" })).length > 10000);
+  // Nothing is wider than A4 between its margins (210 - 24 mm), charts drawn for a wider screen included.
+  await p.setViewportSize({ width: Math.floor((210 - 24) / 25.4 * 96), height: 900 });
+  const [wide, ...charts] = await p.evaluate(() => [document.documentElement.scrollWidth - innerWidth,
+    ...[...document.querySelectorAll("canvas")].map((c) => c.getBoundingClientRect().right - innerWidth)]);
+  assert.ok(wide <= 0, `${wide} px beyond the paper`);
+  assert.ok(charts.length >= 4 && charts.every((beyond) => beyond <= 0), `charts ${charts} px beyond the paper`);
+  await p.close();
+});
+
+test("axes of a sweep that step together are one", async () => {
+  const sweep = folder.file("zipped"), lines = readFileSync(`${short}/results.csv`, "utf8").trim().split("\n");
+  mkdirSync(sweep);
+  const rows = ["1GB/s,10GB/s", "2GB/s,20GB/s"].flatMap((axes) => lines.slice(1).map((line) => `${axes},${line}`));
+  writeFileSync(`${sweep}/results.csv`, [`read,write,${lines[0]}`, ...rows].join("\n") + "\n");
+  run("report", sweep);
+  const { page: p, faults } = await openPage(browser, `${sweep}/report.html`);
+  assert.deepEqual(await p.$$eval("#sweep select >> nth=0", (s) => [...s[0].options].map((o) => o.textContent)), ["read + write"]);
+  assert.equal(await p.locator("#sweep select").count(), 2);  // across, up: nothing is left to choose
+  assert.deepEqual(await p.$$eval("#sweep tbody tr", (all) => all.map((r) => r.firstChild.textContent)), ["1GB/s", "2GB/s"]);
+  assert.deepEqual(faults, []);
   await p.close();
 });
 
