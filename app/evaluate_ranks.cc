@@ -8,6 +8,7 @@
 #include "app/policy_table.h"
 #include "app/shared_links.h"
 #include "planner/planner.h"
+#include "sim/model/clock_noise.h"
 #include "sim/model/error.h"
 #include "sim/policy/planned.h"
 #include "sim/replay/replay.h"

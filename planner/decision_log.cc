@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
 #include "planner/cost/walk.h"
 #include "planner/cost/walk_memory.h"
+#include "sim/model/clock_noise.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -165,9 +167,12 @@ void Explainer::summary() {
   const double stall = walk_.last_iteration - ideal_;
   log_.lines.push_back(fmt::format("an iteration loads {} and stores {}; {} start in the pool",
                                    show_bytes(loaded), show_bytes(stored), plan_.initial_pool.size()));
-  log_.lines.push_back(fmt::format("iteration {} against {} with everything in HBM: {} slower ({:.3g} %)",
-                                   show_seconds(walk_.last_iteration), show_seconds(ideal_),
-                                   show_seconds(stall), ideal_ > 0 ? 100 * stall / ideal_ : 0));
+  if (std::abs(stall) <= kClockNoise * ideal_)
+    log_.lines.push_back(fmt::format("iteration {}, as with everything in HBM", show_seconds(walk_.last_iteration)));
+  else
+    log_.lines.push_back(fmt::format("iteration {} against {} with everything in HBM: {} slower ({:.3g} %)",
+                                     show_seconds(walk_.last_iteration), show_seconds(ideal_),
+                                     show_seconds(stall), ideal_ > 0 ? 100 * stall / ideal_ : 0));
   const double link = loaded / std::min(flat_.machine.read_bandwidth, flat_.machine.hbm_bandwidth);
   if (stall > 1e-3 * ideal_ && link > 0.9 * walk_.last_iteration)
     log_.lines.push_back(fmt::format("bound by the link: {} take {} at {}/s, whatever the plan",

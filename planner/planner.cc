@@ -13,6 +13,7 @@
 #include "planner/passes/check_capacity.h"
 #include "planner/pipeline.h"
 #include "sim/model/check.h"
+#include "sim/model/clock_noise.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
@@ -119,9 +120,13 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   }
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
   HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");
-  outcome.plan.prediction =
-      Prediction{Seconds(walk.last_iteration),  Seconds(walk.first_iteration), Seconds(walk.total),
-                 Seconds(ideal.last_iteration), Bytes(walk.hbm_peak),          Bytes(walk.pool_peak)};
+  const Seconds best(ideal.last_iteration), last = without_noise(Seconds(walk.last_iteration), best);
+  outcome.plan.prediction = Prediction{last,
+                                       without_noise(Seconds(walk.first_iteration), best),
+                                       options.iterations == 1 ? last : Seconds(walk.total),
+                                       best,
+                                       Bytes(walk.hbm_peak),
+                                       Bytes(walk.pool_peak)};
   if (options.explain) outcome.log = explain_actions(graph, hardware, outcome.plan, options.iterations);
   return outcome;
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "sim/model/check.h"
+#include "sim/model/clock_noise.h"
 #include "sim/report/binding.h"
 #include "sim/report/intervals.h"
 #include "sim/report/stall.h"
@@ -11,11 +12,6 @@
 
 namespace hyperoffload {
 namespace {
-
-// The one place where noise ends: what differs from the ideal time by rounding alone is the ideal time.
-Seconds without_noise(Seconds time, Seconds ideal) {
-  return std::abs((time - ideal).value) <= kClockNoise * ideal.value ? ideal : time;
-}
 
 Interval last_iteration(const NpuRecord& npu) {
   HYPER_CHECK(!npu.iteration_start.empty() && npu.iteration_start.size() == npu.iteration_end.size(),

@@ -19,8 +19,6 @@
 
 namespace hyperoffload {
 
-inline constexpr double kClockNoise = 1e-12;  // of an iteration's ideal time
-
 struct RunOutcome {
   const Graph& graph;
   const Hardware& hardware;  // with the HBM capacity of this run

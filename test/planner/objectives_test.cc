@@ -41,6 +41,19 @@ TEST_CASE("objectives: the least HBM without stall is what a steady stream leave
   CHECK(check_plan(g, least.outcome.plan, limits, 3).empty());
 }
 
+TEST_CASE("objectives: what hides all its transfers takes the ideal time to the last bit, and says so") {
+  // Ops of 0.1 s, whose sums from different starts differ by rounding.
+  Toy t;
+  for (int i = 0; i < 30; ++i) t.op(0.1, {t.weight("w" + std::to_string(i), 1000)});
+  const Graph g = t.build();
+  PlannerOptions options = three_iterations();
+  options.explain = true;
+  const PlanOutcome outcome = make_plan(g, machine(20000, 1e6, 1e6), options);
+  CHECK_FALSE(outcome.plan.actions.empty());
+  CHECK(outcome.plan.prediction->iteration == outcome.plan.prediction->ideal);
+  CHECK(to_text(outcome.log).find("as with everything in HBM") != std::string::npos);
+}
+
 TEST_CASE("objectives: more slowdown takes no more HBM, and is kept") {
   const Graph g = weights();
   std::int64_t before = 8000;
