@@ -118,17 +118,19 @@ int plan_command(const PlanOptions& options) {
   planner.effort = options.effort;
   planner.pinned = options.pinned;
   planner.read_slack = planner.write_slack = parse_percent(options.slack, "--slack");
+  if (planner.read_slack > 100) throw InputError("--slack", options.slack, "at most 10000%");
   if (options.frontier) return frontier_command(options, inputs, planner);
   PlanOutcome outcome;
-  if (options.recompute != "none") {
+  if (!options.recompute.empty()) {
+    for (const std::string& other : {options.trace, options.output.empty() ? "-" : options.output})
+      if (options.changed_trace == other) throw InputError("--changed-trace", other, "a file of its own");
     const std::optional<int> layers =
         options.recompute == "auto" ? std::nullopt : std::optional(std::stoi(options.recompute));
     RecomputeChoice choice = choose_recompute(inputs.graph, layers, [&](const Graph& graph) {
       return make_plan(graph, inputs.hardware, planner).plan;
     });
     if (choice.graph) inputs.graph = std::move(*choice.graph);
-    write_output("", fmt::format("{} layers compute again what their backward ops need\n", choice.layers));
-    write_output(options.changed_trace, graph_to_json(inputs.graph));
+    write_output("", fmt::format("{} of the layers compute again what their backward ops need\n", choice.layers));
   }
   if (options.max_slowdown.empty()) {
     outcome = (options.reorder ? make_reordered_plan : make_plan)(inputs.graph, inputs.hardware, planner);
@@ -143,6 +145,7 @@ int plan_command(const PlanOptions& options) {
     outcome = std::move(least.outcome);
   }
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
+  if (!options.recompute.empty()) write_output(options.changed_trace, graph_to_json(inputs.graph));
   std::string said;
   if (options.map)
     said = draw_memory_map(inputs.graph, inputs.hardware, outcome.plan, options.iterations, options.width);

@@ -39,7 +39,7 @@ struct PlanOptions : MachineOptions {
   bool frontier = false;
   int points = 12;  // of the frontier
   bool reorder = false;
-  std::string recompute = "none", changed_trace;  // layers that compute again; where the program then goes
+  std::string recompute, changed_trace;  // layers that compute again; where the program then goes
   std::vector<std::string> pinned;
 };
 

@@ -41,14 +41,6 @@ RunRecord ideal_iteration(const Job& job) {
   return ideal_run({job.graph, one, 1, false, job.fold}, 1, false);
 }
 
-// Of the slowest NPU, as results have it.
-Seconds iteration_time(const RunRecord& record) {
-  Seconds slowest;
-  for (const NpuRecord& npu : record.npus)
-    slowest = std::max(slowest, npu.iteration_end.back() - npu.iteration_start.back());
-  return slowest;
-}
-
 void refuse_endless(const RunRecord& record) {
   for (const NpuRecord& npu : record.npus)
     if (!std::isfinite(npu.iteration_end.back().value))
@@ -61,7 +53,7 @@ Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
   outcome.record = &record;
   outcome.ideal = &ideal;
-  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, iteration_time(ideal));
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, slowest_iteration(ideal));
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
@@ -114,6 +106,7 @@ Evaluation sum_up_changed(const Job& job, const std::string& policy, Graph chang
   outcome.ideal_time = trace_ideal.npus[0].iteration_end.back() - trace_ideal.npus[0].iteration_start.back();
   outcome.changed = &changed;
   outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound);
+  outcome.bound->order = kAsGiven;
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);

@@ -272,8 +272,9 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
                        "auto, or a number: so many layers compute again what their backward ops need; the plan is for "
                        "--changed-trace")
           ->check([](const std::string& text) {
-            const bool digits = !text.empty() && text.size() < 7 && text.find_first_not_of("0123456789") == std::string::npos;
-            return text == "none" || text == "auto" || (digits && text != "0") ? "" : "found " + text + ", expected none, auto or a number from 1 on";
+            const bool number = !text.empty() && text.size() < 7 && text[0] != '0' &&
+                                text.find_first_not_of("0123456789") == std::string::npos;
+            return text == "auto" || number ? "" : "found " + text + ", expected auto or a whole number from 1 on";
           })
           ->excludes(frontier)
           ->excludes(slowdown);

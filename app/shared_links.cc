@@ -26,8 +26,9 @@ class Measured {
       if (t.bytes() == Bytes(0)) continue;
       const bool read = t.direction == Direction::kPoolToHbm;
       const std::int64_t bytes = t.bytes().value;
-      (read ? read_ : write_).took += (t.end - t.start).value;
-      (read ? read_ : write_).promised += read ? machine_.load_seconds(bytes) : machine_.store_seconds(bytes);
+      Way& way = read ? read_ : write_;
+      way.took += (t.end - t.start).value;
+      way.promised += read ? machine_.load_seconds(bytes) : machine_.store_seconds(bytes);
     }
   }
   LinkSlack slack() const { return {read_.slack(), write_.slack()}; }
@@ -35,6 +36,7 @@ class Measured {
  private:
   struct Way {
     double took = 0, promised = 0;
+    // Of links that are faster than promised a tenth of the time counts, so that none is planned as free.
     double slack() const { return promised > 0 ? std::max(-0.9, took / promised - 1) : 0; }
   };
   NpuMachine machine_;
@@ -50,23 +52,16 @@ std::vector<LinkSlack> measured_slack(const Hardware& hardware, const RunRecord&
   return slack;
 }
 
-double slowest_iteration(const RunRecord& record) {
-  double slowest = 0;
-  for (const NpuRecord& npu : record.npus)
-    slowest = std::max(slowest, (npu.iteration_end.back() - npu.iteration_start.back()).value);
-  return slowest;
-}
-
 bool notable(const std::vector<LinkSlack>& slack) {
   return std::any_of(slack.begin(), slack.end(),
                      [](const LinkSlack& s) { return std::max(std::abs(s.read), std::abs(s.write)) > 0.001; });
 }
 
 PlannerUse use_of(const std::vector<LinkSlack>& slack) {
-  PlannerUse use;
+  PlannerUse use{slack.front().read, slack.front().write};
   for (const LinkSlack& s : slack) {
-    use.read_slack = &s == slack.data() ? s.read : std::max(use.read_slack, s.read);
-    use.write_slack = &s == slack.data() ? s.write : std::max(use.write_slack, s.write);
+    use.read_slack = std::max(use.read_slack, s.read);
+    use.write_slack = std::max(use.write_slack, s.write);
   }
   return use;
 }
@@ -104,16 +99,16 @@ ReplayedPlans plan_and_replay(const std::vector<const Graph*>& graphs, const Har
     }
     tried.record = replay(tried.plans);
     tried.use = use_of(now);
-    const double seconds = slowest_iteration(tried.record);
+    const Seconds time = slowest_iteration(tried.record);
     const std::vector<LinkSlack> measured = measured_slack(hardware, tried.record, now.size());
-    const bool better = replays == 1 || seconds < slowest_iteration(best.record);
+    const bool better = replays == 1 || time < slowest_iteration(best.record);
     if (better) best = std::move(tried);
     best.use.replays = replays;
-    if (!better || replays == most || seconds <= 1.001 * ideal) return best;
+    if (!better || replays == most || time.value <= 1.001 * ideal) return best;
     if (replays == 1)
       now = measured;
     else
-      for (LinkSlack& s : now) s = {2 * std::max(s.read, 0.05), 2 * std::max(s.write, 0.05)};
+      for (LinkSlack& s : now) s = {2 * std::max(s.read, 0.05), 2 * std::max(s.write, 0.05)};  // at least 10 %
     if (!notable(now)) return best;
   }
 }

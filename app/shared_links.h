@@ -22,8 +22,8 @@
 
 namespace hyperoffload {
 
-inline constexpr int kReplays = 5;
-inline constexpr double kReplayedOps = 400'000;  // of all replays of a run, all NPUs and iterations
+inline constexpr int kReplays = 5;  // Llama training gets no faster with more (docs/machine.md)
+inline constexpr double kReplayedOps = 400'000;  // of all replays of a run, NPUs and iterations: some 5 s
 
 struct LinkSlack {
   double read = 0, write = 0;

@@ -19,7 +19,7 @@ JITTER = "10%"
 SEEDS = range(1, 11)
 SLACKS = ("0%", "5%", "10%", "20%", "50%", "100%")
 ITERATIONS = 3
-WORKLOADS = (("train", "llama-3.1-8b-train", (75, 60)), ("prefill", "llama-3.1-8b-prefill", (75, 60)))
+WORKLOADS = (("train", "llama-3.1-8b-train", (75, 60)),)
 
 
 def run(*args):
@@ -38,17 +38,17 @@ def rows(work, name, share):
     trace = work / f"{name}.json"
     if not trace.exists():
         run("trace", "generate", ROOT / f"configs/workloads/{name}.yaml", "-o", trace)
-    shaken = []
+    jittered = []
     for seed in SEEDS:
-        shaken.append(work / f"{name}.{seed}.json")
-        if not shaken[-1].exists():
-            run("trace", "jitter", trace, "--by", JITTER, "--seed", seed, "-o", shaken[-1])
+        jittered.append(work / f"{name}.{seed}.json")
+        if not jittered[-1].exists():
+            run("trace", "jitter", trace, "--by", JITTER, "--seed", seed, "-o", jittered[-1])
     hbm = f"{simulate(trace, '--policy', 'resident')['hbm_peak_bytes'] * share // 100}B"
     plan = work / "plan.json"
     for slack in SLACKS:
         run("plan", trace, "--hardware", DIE, "--hbm", hbm, "--iterations", ITERATIONS, "--slack", slack, "-o", plan)
         steady = percent(simulate(trace, "--hbm", hbm, "--plan", plan))
-        stalls = [percent(simulate(t, "--hbm", hbm, "--plan", plan)) for t in shaken]
+        stalls = [percent(simulate(t, "--hbm", hbm, "--plan", plan)) for t in jittered]
         yield slack, steady, statistics.median(stalls), max(stalls)
 
 
@@ -57,7 +57,8 @@ def main():
              f"Written by `scripts/slack.py`. A plan is made for a trace, then replayed on the trace with each kernel's time "
              f"changed by up to {JITTER} (`trace jitter`, seeds {SEEDS[0]} to {SEEDS[-1]}), on one CloudMatrix384 die, "
              f"iteration {ITERATIONS} of {ITERATIONS}. Stall is in % of the changed trace's own ideal time. *Slack* is "
-             "`plan --slack`: transfers are placed as if they took so much longer.", "",
+             "`plan --slack`: transfers are placed as if they took so much longer. As much slack as there is jitter takes what the "
+             "jitter costs; more costs nothing here, since the link has room. Llama-3.1-8B prefill does not stall in either case.", "",
              "| workload | HBM, % of the resident peak | slack | stall without jitter, % | median with jitter, % | largest, % |",
              "|---|---|---|---|---|---|"]
     with tempfile.TemporaryDirectory() as folder:

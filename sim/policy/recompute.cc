@@ -214,8 +214,9 @@ class Rewrite {
 
 int recomputable_layers(const Graph& graph) { return Segments(graph).layers(); }
 
-Graph with_recompute(const Graph& graph, int layers) {
-  return Rewrite(graph, Segments(graph).spread(layers)).build();
+Graph with_recompute(const Graph& graph, int layers, Recomputed which) {
+  const Segments segments(graph);
+  return Rewrite(graph, which == Recomputed::kFirst ? segments.first(layers) : segments.spread(layers)).build();
 }
 
 StaticPlan recompute(const Graph& graph, const Hardware& hardware, int iterations, const RecomputeOptions& options) {

@@ -21,10 +21,11 @@ struct RecomputeOptions {
   int layers = 0;
 };
 
-// How many layers can be computed again, and the program in which `layers` of them are, evenly spread: what `graph` plans
-// on where it may choose between keeping, moving and computing again (app/recompute_choice.h).
+// How many layers can be computed again, and the program in which `layers` of them are, the first ones or evenly spread:
+// what `graph` plans on where it may choose between keeping, moving and computing again (app/recompute_choice.h).
+enum class Recomputed { kFirst, kSpread };
 int recomputable_layers(const Graph& graph);
-Graph with_recompute(const Graph& graph, int layers);
+Graph with_recompute(const Graph& graph, int layers, Recomputed which);
 
 // InfeasibleError for a trace in which nothing can be computed again, and where all layers don't suffice.
 StaticPlan recompute(const Graph& graph, const Hardware& hardware, int iterations, const RecomputeOptions& options);

@@ -111,7 +111,7 @@ Binding late_transfers_bind(const NpuFigures& f) {
 
 }  // namespace
 
-Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
+Binding binding_of(const NpuFigures& f, const Hardware& hardware, bool changed) {
   if (f.stall.value <= 1e-9 * f.ideal.value) {
     const Seconds busy = f.pool_to_hbm.busy + f.hbm_to_pool.busy;
     if (busy == Seconds(0))
@@ -151,6 +151,11 @@ Binding binding_of(const NpuFigures& f, const Hardware& hardware) {
                         human_time(s.fabric_contention))};
   if (largest == s.host)
     return {"host", {}, fmt::format("the host binds: ops wait {} for what it decides", human_time(s.host))};
+  if (changed)
+    return {"program",
+            {},
+            fmt::format("the changed program binds: its own ops, such as those computed again, account for {}",
+                        human_time(s.other))};
   return {"engines",
           {},
           fmt::format("the order of ops on several engines binds: it accounts for {}", human_time(s.other))};

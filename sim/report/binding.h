@@ -13,6 +13,7 @@
 
 namespace hyperoffload {
 
-Binding binding_of(const NpuFigures& figures, const Hardware& hardware);
+// `changed`: a policy changed the program, so that its own ops are among what is `other`.
+Binding binding_of(const NpuFigures& figures, const Hardware& hardware, bool changed = false);
 
 }  // namespace hyperoffload

@@ -92,7 +92,8 @@ NpuFigures figures_of(const RunOutcome& run, std::size_t index) {
   f.hbm_peak = npu.hbm_peak;
 
   StallReport stall =
-      attribute_stall({run.replayed(index), npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall});
+      attribute_stall({run.replayed(index), npu, last, ideal, ideal ? run.ideal->iterations - 1 : 0, f.stall,
+                       &run.hardware});
   f.stalls = stall.causes;
   f.late_transfer = stall.late_transfer;
   f.per_op = stall.per_op;
@@ -135,7 +136,7 @@ Result summarize(const RunOutcome& run) {
   result.stands_for = run.record->stands_for;
   result.pool_requested_peak = run.record->pool_requested_peak;
   result.throughput = throughput_of(run.graph_of(static_cast<std::size_t>(result.slowest)), run.hardware, result.figures().iteration);
-  result.binding = binding_of(result.figures(), run.hardware);
+  result.binding = binding_of(result.figures(), run.hardware, run.changed != nullptr);
   return result;
 }
 

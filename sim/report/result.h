@@ -83,9 +83,7 @@ struct LinkUse {
 
 // What keeps the iteration from being as short as the ideal one.
 struct Binding {
-  std::string resource;                  // none, pool_to_hbm_bandwidth, hbm_to_pool_bandwidth, pool_to_hbm_share,
-                                         // hbm_to_pool_share, fabric_bandwidth, link_latency,
-                                         // overlap, transfer_order, hbm_capacity, hbm_bandwidth, engines
+  std::string resource;                  // docs/results.md, "What binds", lists them
   std::optional<BytesPerSecond> needed;  // bandwidth that carries the same bytes in the ideal time
   std::string sentence;
 };
@@ -115,6 +113,9 @@ struct PlannerUse {
   int replays = 1;
   int recomputed_layers = 0;  // that it chose to compute again
 };
+
+// Bound::order of a policy that changed the program: the bound is for plans of the trace as given.
+inline constexpr const char* kAsGiven = "as given";
 
 struct Result {
   std::string trace, hardware, policy;

@@ -2,6 +2,7 @@
 // sim/report. Times in simulated seconds from 0; iterations count from 0; `npu` is an index.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -66,5 +67,13 @@ struct RunRecord {
   Bytes pool_requested_peak;     // the same before allocations are rounded up
   Bytes pool_exceeded;           // ideal run: by how much the pool, or some sockets, would be too small
 };
+
+// The last iteration of the slowest NPU, as results have it.
+inline Seconds slowest_iteration(const RunRecord& record) {
+  Seconds slowest;
+  for (const NpuRecord& npu : record.npus)
+    slowest = std::max(slowest, npu.iteration_end.back() - npu.iteration_start.back());
+  return slowest;
+}
 
 }  // namespace hyperoffload

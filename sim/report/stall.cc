@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "sim/model/check.h"
+#include "sim/model/op_cost.h"
 #include "sim/report/intervals.h"
 
 namespace hyperoffload {
@@ -142,16 +143,11 @@ class Iteration {
       step.parts[kUnexplained] = (ready - inputs_in).value;
       split_byte_wait(links, op, {step.byte_wait_from, resident}, step.parts);
       step.parts[kNoRoom] = (op.start - resident).value;
-      step.parts[over_fabric(op.op) ? kFabric : kContention] = (op.end - op.start).value - step.base;
+      const bool fabric = input_.hardware && over_fabric(input_.graph.op(op.op), *input_.hardware);
+      step.parts[fabric ? kFabric : kContention] = (op.end - op.start).value - step.base;
       for (double& part : step.parts)
         if (std::abs(part) <= instant(op.end)) part = 0;
     }
-  }
-
-  // A collective that takes its time from the machine.
-  bool over_fabric(OpId id) const {
-    const Op& op = input_.graph.op(id);
-    return op.collective && !op.duration;
   }
 
   void split_byte_wait(const Links& links, const OpRecord& op, Interval wait, Parts& parts) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "sim/model/graph.h"
+#include "sim/model/hardware.h"
 #include "sim/report/result.h"
 #include "sim/report/run_record.h"
 
@@ -28,6 +29,7 @@ struct StallInput {
   const NpuRecord* ideal = nullptr;  // for the ops' ideal durations; null: OpRecord::alone
   int ideal_iteration = 0;
   Seconds stall;  // what the causes have to add up to
+  const Hardware* hardware = nullptr;  // whose fabric carries collectives; null: none does
 };
 
 struct StallReport {

@@ -72,8 +72,9 @@ std::string bound_line(const Bound& b) {
   const std::string stall = b.stall > Seconds(0)
                                 ? "the stall is at least " + human_time(b.stall)
                                 : std::string("no stall is proven to be needed");
-  return fmt::format("bound ({}, {} order): zero stall takes at least {} of HBM; at this capacity {}{}\n",
-                     printable(b.method), printable(b.order), human_bytes(b.hbm_peak), stall,
+  const std::string order = b.order == kAsGiven ? "the program as given" : printable(b.order) + " order";
+  return fmt::format("bound ({}, {}): zero stall takes at least {} of HBM; at this capacity {}{}\n",
+                     printable(b.method), order, human_bytes(b.hbm_peak), stall,
                      is_tight(b) ? "" : " (a cheap bound)");
 }
 
@@ -153,6 +154,9 @@ std::string bound_phrase(const Result& r) {
   if (!r.bound) return "";
   const Bound& b = *r.bound;
   const bool stalls = r.figures().stall.value > 1e-9 * r.figures().ideal.value;
+  if (b.order == kAsGiven)
+    return fmt::format("; it changes the program, which takes at least {} as given for no stall{}", human_bytes(b.hbm_peak),
+                       is_tight(b) ? "" : " (cheap bound)");
   std::string text = fmt::format("; zero stall takes at least {}", human_bytes(b.hbm_peak));
   if (stalls && b.stall > Seconds(0))
     text += fmt::format(", and at this capacity at least {} of its {} stall can't be avoided",

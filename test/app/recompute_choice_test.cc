@@ -3,6 +3,7 @@
 
 #include "app/evaluate.h"
 #include "sim/model/error.h"
+#include "sim/report/table.h"
 #include "test/support/catch.h"
 #include "test/support/tiny.h"
 
@@ -72,6 +73,25 @@ TEST_CASE("part moves, part is computed again, and together that beats either al
   CHECK(both.figures().pool_to_hbm.bytes > Bytes(0));
   CHECK(both.figures().iteration < moved.figures().iteration);
   CHECK(both.figures().iteration < again.figures().iteration);
+}
+
+TEST_CASE("with the choice a plan is never slower than moving alone, or computing the first layers again alone") {
+  for (int hidden = 2; hidden <= 8; hidden += 2)
+    for (double us : {5.0, 20.0, 80.0}) {
+      INFO(hidden << " tensors in HBM, " << us << " us to move one");
+      const Hardware h = with(hidden, kHidden / us);
+      const Result both = of("graph:recompute=auto", h);
+      for (const char* alone : {"graph", "recompute"})
+        if (const Result other = of(alone, h); other.has_figures())
+          CHECK(both.figures().iteration.value <= other.figures().iteration.value * (1 + 1e-9));
+    }
+}
+
+TEST_CASE("what is computed again is neither stall that a bound forbids, nor an order of engines") {
+  const Result r = of("graph:recompute=auto", with(6, kHidden / 1e6));
+  CHECK(r.bound->order == kAsGiven);
+  CHECK(r.binding.resource == "program");
+  CHECK(results_answer({r}).find("can't be avoided") == std::string::npos);
 }
 
 TEST_CASE("more layers than there are to compute again are refused") {

@@ -30,19 +30,19 @@ Hardware two_npus() {
 }
 
 // Four ops of 10 ms, the first with an input, the others with a weight each, the last one's in the pool; beside
-// an all-gather that takes the port for 30 ms.
-Graph beside_a_collective() {
+// an all-gather that takes the port for so long.
+Graph beside_a_collective(double seconds) {
   GraphMaker m;
   m.input("w0", kWeight).weight("w1", kWeight).weight("w2", kWeight).weight("w3", kWeight).in_pool();
   for (const std::string n : {"0", "1", "2", "3"}) m.op("op" + n, Seconds(0.01), {"w" + n}, {});
   m.op("gather", Seconds(0), {}, {}, "comm");
   m.last().duration.reset();
-  m.last().collective = Collective{"all-gather", Bytes(static_cast<std::int64_t>(2 * 0.03 * kRate)), "", {}};
+  m.last().collective = Collective{"all-gather", Bytes(static_cast<std::int64_t>(2 * seconds * kRate)), "", {}};
   return m.build();
 }
 
-Result of(const std::string& policy) {
-  const Graph graph = beside_a_collective();
+Result of(const std::string& policy, double collective = 0.03) {
+  const Graph graph = beside_a_collective(collective);
   const Hardware hardware = two_npus();
   return evaluate({graph, hardware}, parse_policy(policy, "--policy")).result;
 }
@@ -62,4 +62,13 @@ TEST_CASE("what the replay shows is given as slack to the next plan, which is in
   CHECK(result.figures().stall.value == Approx(0).margin(1e-12));
   CHECK(result.planner->read_slack == Approx(1).epsilon(1e-9));
   CHECK(result.planner->replays == 2);
+}
+
+TEST_CASE("what a collective loses to a transfer is the fabric's contention, not that of HBM") {
+  // The iteration ends with an all-gather of 60 ms; the weight's 8 ms of bytes cross its port meanwhile.
+  const Result result = of("graph:slack=0", 0.06);
+  CHECK(result.figures().ideal.value == Approx(0.06).epsilon(1e-9));
+  CHECK(result.figures().stalls.fabric_contention.value == Approx(0.008).epsilon(1e-9));
+  CHECK(result.figures().stalls.hbm_contention == Seconds(0));
+  CHECK(result.binding.resource == "fabric_bandwidth");
 }
