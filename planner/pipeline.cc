@@ -25,6 +25,9 @@ constexpr int kJudgedIterations = 3;
 // one slow core, so that the same input gives the same plan on every machine.
 constexpr double kWork[] = {0, 1.2e6, 25e6};
 
+// Loads that are tried behind earlier ops, by effort.
+constexpr int kHastened[] = {0, 60, 1000};
+
 // Starts that the linear program's guide looks at again, by effort.
 constexpr int kGuideTries[] = {0, 12, 60};
 
@@ -86,6 +89,8 @@ class Search {
   void search(std::int64_t piece_bytes);
   std::vector<SweepOrder> orders() const;
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
+  bool known_late(const Action& action) const;
+  void hasten();
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
   StepClock smoothed(const StepClock& walked, int window) const;
   std::int64_t piece_size(int parts) const;
@@ -288,6 +293,41 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
     }
 }
 
+// Whether what it loads is known to be read only once another op is done.
+bool Search::known_late(const Action& action) const {
+  return !action.before_op.is_none() && graph_.graph->op(action.before_op).known_after.has_value();
+}
+
+// Lets loads that ops wait for stand behind earlier ops, one at a time, while that helps.
+void Search::hasten() {
+  int left = uses(SearchStep::kHasten) ? kHastened[effort()] : 0;
+  for (bool better = true; better && left > 0 && !good_enough();) {
+    better = false;
+    std::vector<int> waited;
+    for (const OpWalk& op : best_->walk.ops)
+      if (op.waited_action >= 0 && op.resident > op.ready) waited.push_back(op.waited_action);
+    for (int action : waited) {
+      for (int earlier = 1; earlier <= 3 && left > 0 && work_left_ > 0; ++earlier) {
+        Attempt attempt{best_->written, {}};
+        Action& moved = attempt.written.plan.actions[action];
+        if (moved.kind != ActionKind::kPrefetch || moved.after_op.is_none() || known_late(moved)) break;
+        const int after = moved.after_op.value - earlier;
+        moved.after_op = after < 0 ? OpId::none() : OpId(after);
+        --left;
+        work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
+        attempt.walk = walk_plan(graph_, attempt.written.plan,
+                                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
+        if (attempt.walk.stuck || attempt.walk.last_iteration >= best_->walk.last_iteration * (1 - 1e-9) ||
+            !valid(attempt.written.plan))
+          continue;
+        best_ = std::move(attempt);
+        better = true;
+        break;
+      }
+    }
+  }
+}
+
 Found Search::run() {
   work_left_ = kWork[effort()];
   search(0);
@@ -300,6 +340,7 @@ Found Search::run() {
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
     search(piece_size(parts));
   }
+  if (best_) hasten();
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)
     throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
@@ -312,7 +353,7 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces", "lp"};
+                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "hasten"};
   return kNames[static_cast<int>(step)];
 }
 

@@ -27,8 +27,9 @@ enum class SearchStep {
   kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
   kPieces,        // cut tensors
   kLp,            // round the solution of the linear program
+  kHasten,        // let loads that ops wait for stand earlier, in the end
 };
-inline constexpr int kSearchSteps = 10;
+inline constexpr int kSearchSteps = 11;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

@@ -3,9 +3,9 @@
 // and writes docs/planner.md.
 //
 // Usage: planner_gap [--seeds N] [--from SEED] [--effort E] [--skip STEP,...] [--families a,b] [--load X]
-// [--share PERCENT] [--ops N] [--bounds FILE] [--cases | --summary NAME | --times]
-// --cases prints one line a case (CSV) instead of the percentiles, --summary one row over all, --times the CPU
-// time of long traces. --bounds keeps the bounds in a file: they take longer than the plans.
+// [--share PERCENT] [--ops N] [--bounds FILE] [--worst N | --cases | --summary NAME | --times]
+// --worst adds the N worst cases to the percentiles, --cases prints one line a case (CSV) instead, --summary one row
+// over all, --times the CPU time of long traces. --bounds keeps the bounds in a file: they take longer than the plans.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -29,7 +29,7 @@ using namespace hyperoffload;
 namespace {
 
 struct Settings {
-  int seeds = 3, first_seed = 1, effort = 1, ops = 0, share = 0;
+  int seeds = 3, first_seed = 1, effort = 1, ops = 0, share = 0, worst = 0;
   double load = 0;
   std::uint32_t skip = 0;  // bits by SearchStep
   std::string families, bounds;
@@ -132,6 +132,21 @@ void print_tables(const std::vector<Outcome>& all) {
   rows([](const Outcome& o) { return fmt::format("HBM {} %", o.share); });
 }
 
+void print_cases(const std::vector<Outcome>& all) {
+  fmt::print("family,seed,ops,load,hbm_percent,gap_percent,stall_percent,bound_percent,cpu_s\n");
+  for (const Outcome& o : all)
+    fmt::print("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", to_string(o.family), o.seed, o.ops, o.load, o.share,
+               100 * o.gap, 100 * o.stall, 100 * o.bound, o.cpu);
+}
+
+void print_worst(std::vector<Outcome> all, int count) {
+  std::stable_sort(all.begin(), all.end(), [](const Outcome& a, const Outcome& b) { return a.gap > b.gap; });
+  if (static_cast<int>(all.size()) > count) all.resize(count);
+  fmt::print("\n## The {} worst\n\n```\n", count);
+  print_cases(all);
+  fmt::print("```\n");
+}
+
 std::uint32_t steps(const std::string& names) {
   std::uint32_t bits = 0;
   for (int i = 0; i < kSearchSteps; ++i)
@@ -183,6 +198,7 @@ Settings parse(int argc, char** argv) {
     else if (name == "--bounds") s.bounds = value;
     else if (name == "--summary") s.summary = value;
     else if (name == "--load") s.load = std::atof(value.c_str());
+    else if (name == "--worst") s.worst = std::atoi(value.c_str());
     else if (name == "--share") s.share = std::atoi(value.c_str());
     else throw InputError("planner_gap", name, "--seeds, --from, --effort, --ops, --families, --load, --share, --skip, --bounds or --cases");
   }
@@ -212,14 +228,12 @@ int main(int argc, char** argv) try {
         }
   }
   if (settings.cases) {
-    fmt::print("family,seed,ops,load,hbm_percent,gap_percent,stall_percent,bound_percent,cpu_s\n");
-    for (const Outcome& o : all)
-      fmt::print("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", to_string(o.family), o.seed, o.ops, o.load, o.share,
-                 100 * o.gap, 100 * o.stall, 100 * o.bound, o.cpu);
+    print_cases(all);
   } else if (!settings.summary.empty()) {
     print_row(settings.summary, all);
   } else {
     print_tables(all);
+    if (settings.worst > 0) print_worst(std::move(all), settings.worst);
   }
   return 0;
 } catch (const std::exception& error) {

@@ -139,6 +139,37 @@ TEST_CASE("planner: no plan is slower than loading on demand") {
   }
 }
 
+TEST_CASE("planner: no load that an op waits for does better one op earlier") {
+  int tried = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const Case c = tight_case(seed, seed % 2 == 1, seed % 4 >= 2);
+    INFO("seed " << seed);
+    Plan plan;
+    try {
+      plan = make_plan(c.graph, c.hardware, {std::min(c.iterations, 3), 1, false}).plan;
+    } catch (const InfeasibleError&) {
+      continue;
+    }
+    const FlatGraph flat(c.graph, c.hardware);
+    const WalkOptions options{std::min(c.iterations, 3), WalkRecord::kLastIteration, false};
+    const Walk walk = walk_plan(flat, plan, options);
+    for (const OpWalk& op : walk.ops) {
+      if (op.waited_action < 0 || op.resident <= op.ready) continue;
+      Plan moved = plan;
+      Action& load = moved.actions[op.waited_action];
+      if (load.kind != ActionKind::kPrefetch || load.after_op.is_none()) continue;
+      if (c.graph.op(load.before_op).known_after) continue;
+      load.after_op = load.after_op.value == 0 ? OpId::none() : OpId(load.after_op.value - 1);
+      if (!check_plan(c.graph, moved, {c.hardware.hbm_usable(), c.hardware.pool_capacity}, options.iterations).empty())
+        continue;
+      const Walk other = walk_plan(flat, moved, options);
+      CHECK((other.stuck || other.last_iteration >= walk.last_iteration * (1 - 1e-8)));
+      ++tried;
+    }
+  }
+  CHECK(tried > 50);
+}
+
 TEST_CASE("bound: random valid plans of others don't beat it either") {
   int reached = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
