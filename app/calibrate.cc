@@ -43,30 +43,38 @@ struct Sums {
   double slope(double overhead) const { return xx > 0 ? (xt - overhead * x) / xx : 0; }
 };
 
-// One overhead for all groups: each group's slope is eliminated, what is left is one equation.
-Lines solve(const std::vector<Sums>& groups) {
+// One overhead for all groups, slopes of at least `least`. Each free slope is eliminated, what is left is one
+// equation for the overhead; slopes that come out below `least` are held there and it is solved anew. Where no
+// group has points at two x any overhead would do: then it is `declared`, if that leaves room for the work.
+Lines solve(const std::vector<Sums>& groups, double least, double declared) {
   Lines lines;
-  double square = 0, product = 0, scale = 0;
-  for (const Sums& g : groups) {
-    if (g.xx <= 0) continue;
-    square += g.n - g.x * g.x / g.xx;
-    product += g.t - g.x * g.xt / g.xx;
-    scale += g.n;
+  std::vector<bool> held(groups.size());
+  bool determined = false;
+  for (int round = 0; round < kRounds; ++round) {
+    double square = 0, product = 0, scale = 0;
+    for (std::size_t k = 0; k < groups.size(); ++k) {
+      const Sums& g = groups[k];
+      if (g.xx <= 0) continue;
+      square += held[k] ? g.n : g.n - g.x * g.x / g.xx;
+      product += held[k] ? g.t - least * g.x : g.t - g.x * g.xt / g.xx;
+      scale += g.n;
+    }
+    determined = square > 1e-9 * scale;
+    lines.overhead_known = determined && product > 0;
+    lines.overhead = lines.overhead_known ? product / square : 0;
+    std::vector<bool> low(groups.size());
+    for (std::size_t k = 0; k < groups.size(); ++k) low[k] = groups[k].xx > 0 && groups[k].slope(lines.overhead) < least;
+    if (!lines.overhead_known || low == held) break;
+    held = low;
   }
-  // All points of a group at one x: any overhead would do. One that leaves nothing for the work explains
-  // nothing.
-  if (square > 1e-9 * scale && product > 0) {
-    lines.overhead = product / square;
-    lines.overhead_known = std::all_of(groups.begin(), groups.end(), [&](const Sums& g) {
-      return g.xx <= 0 || g.slope(lines.overhead) > 0;
-    });
-    if (!lines.overhead_known) lines.overhead = 0;
-  }
-  for (const Sums& g : groups) lines.slopes.push_back(g.slope(lines.overhead));
+  if (!determined && std::all_of(groups.begin(), groups.end(),
+                                 [&](const Sums& g) { return g.xx <= 0 || g.slope(declared) >= least; }))
+    lines.overhead = declared;
+  for (const Sums& g : groups) lines.slopes.push_back(g.xx > 0 ? std::max(least, g.slope(lines.overhead)) : 0);
   return lines;
 }
 
-Lines fit_lines(const std::vector<Point>& points, std::size_t groups) {
+Lines fit_lines(const std::vector<Point>& points, std::size_t groups, double least, double declared) {
   Lines lines;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<Sums> sums(groups);
@@ -79,7 +87,7 @@ Lines fit_lines(const std::vector<Point>& points, std::size_t groups) {
       s.t += weight * p.time;
       s.xt += weight * p.x * p.time;
     }
-    lines = solve(sums);
+    lines = solve(sums, least, declared);
   }
   return lines;
 }
@@ -92,7 +100,7 @@ struct KernelSample {
 
 class KernelFitter {
  public:
-  KernelFitter(const Measured& measured, const Hardware& hardware) {
+  KernelFitter(const Measured& measured, const Hardware& hardware) : declared_(hardware.launch_overhead.value) {
     std::map<std::string, std::size_t> kinds;
     for (const MeasuredKernel& k : measured.kernels) kinds.emplace(k.kernel, 0);
     for (auto& [name, index] : kinds) {
@@ -129,10 +137,10 @@ class KernelFitter {
     std::vector<Point> points;
     for (const KernelSample& s : samples_)
       points.push_back({s.by_compute ? s.compute : s.memory, s.time, 2 * s.kind + s.by_compute});
-    const Lines lines = fit_lines(points, 2 * fits_.size());
+    const Lines lines = fit_lines(points, 2 * fits_.size(), 1, declared_);
     overhead_ = lines.overhead;
     overhead_known_ = lines.overhead_known;
-    const auto slope = [&](std::size_t group) {  // no more than the peak; the peak where nothing shows
+    const auto slope = [&](std::size_t group) {  // the peak where nothing shows
       return std::max(1.0, lines.slopes[group]);
     };
     for (std::size_t k = 0; k < fits_.size(); ++k) {
@@ -154,26 +162,29 @@ class KernelFitter {
   void sum_up(std::size_t k) {
     KernelFit& fit = fits_[k];
     std::vector<double> errors;
+    double longest[2] = {0, 0};  // work bound by bandwidth, by compute
     for (const KernelSample& s : samples_) {
       if (s.kind != k) continue;
       fit.compute_bound += s.by_compute;
-      const double model = overhead_ + std::max(s.compute * compute_[k], s.memory * memory_[k]);
-      errors.push_back(model / s.time - 1);
+      const double work = std::max(s.compute * compute_[k], s.memory * memory_[k]);
+      longest[s.by_compute] = std::max(longest[s.by_compute], work);
+      errors.push_back((overhead_ + work) / s.time - 1);
     }
     fit.samples = errors.size();
-    if (fit.compute_bound > 0) fit.compute = 1 / compute_[k];
-    if (fit.samples > fit.compute_bound) fit.bandwidth = 1 / memory_[k];
+    const double shortest = (kSlack - 1) * overhead_;  // less can't be told from the overhead
+    if (longest[1] > shortest) fit.compute = 1 / compute_[k];
+    if (longest[0] > shortest) fit.bandwidth = 1 / memory_[k];
     fit.residuals = residuals_of(std::move(errors));
   }
 
   std::vector<KernelFit> fits_;
   std::vector<KernelSample> samples_;
   std::vector<double> compute_, memory_;
-  double overhead_ = 0;
+  double declared_ = 0, overhead_ = 0;
   bool overhead_known_ = false;
 };
 
-CopyFit fit_copies(const Measured& measured, bool to_device, bool pageable, double limit) {
+CopyFit fit_copies(const Measured& measured, bool to_device, bool pageable, double limit, Seconds declared) {
   CopyFit fit;
   fit.to_device = to_device;
   fit.pageable = pageable;
@@ -198,7 +209,7 @@ CopyFit fit_copies(const Measured& measured, bool to_device, bool pageable, doub
   }
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
   fit.typical = Seconds(times[times.size() / 2]);
-  const Lines lines = fit_lines(points, 1);
+  const Lines lines = fit_lines(points, 1, 1 / limit, declared.value);
   fit.latency = Seconds(lines.overhead);
   fit.latency_known = lines.overhead_known;
   const double largest = std::max_element(points.begin(), points.end(), [](const Point& a, const Point& b) {
@@ -220,10 +231,9 @@ Calibration calibrate(const Measured& measured, const Hardware& hardware, BytesP
   KernelFitter(measured, hardware).fit(result);
   for (const bool to_device : {true, false})
     for (const bool pageable : {false, true}) {
-      const double limit = link.value > 0
-                               ? link.value
-                               : (to_device ? hardware.link_read : hardware.link_write).bandwidth.value;
-      CopyFit fit = fit_copies(measured, to_device, pageable, limit);
+      const LinkDirection& declared = to_device ? hardware.link_read : hardware.link_write;
+      const double limit = link.value > 0 ? link.value : declared.bandwidth.value;
+      CopyFit fit = fit_copies(measured, to_device, pageable, limit, declared.latency);
       if (fit.samples + fit.too_fast > 0) result.copies.push_back(fit);
     }
   return result;

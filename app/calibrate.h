@@ -6,10 +6,12 @@
 // latency + bytes / bandwidth. Least squares of (model - measured)^2 / model, by reweighting: errors grow
 // with durations, which span four decades, and the model then takes as long in sum as was measured. What
 // can't be true is left out and counted: copies faster than the link (a profiler that saw the call, not the
-// copy), kernels faster than the declared peaks. Latency and overhead need samples of at least two sizes;
-// bandwidth needs copies that are long enough to show it. O(samples) a round.
+// copy), kernels faster than the declared peaks. Latency and overhead need samples of at least two sizes, else
+// the declared ones are taken; efficiency and bandwidth need work that is long enough to show beside them, and
+// none comes out above the peak, the link. O(samples) a round.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +27,7 @@ struct Residuals {  // of |model / measured - 1| over the samples used
 struct KernelFit {
   std::string kernel;
   std::size_t samples = 0, compute_bound = 0, too_fast = 0;  // too_fast: left out
-  double compute = 1, bandwidth = 1;                         // efficiencies; 1 where no sample is bound by it
+  std::optional<double> compute, bandwidth;  // efficiencies; none where no sample is bound by it for long enough
   Residuals residuals;
 };
 
@@ -34,14 +36,14 @@ struct CopyFit {
   std::size_t samples = 0, too_fast = 0;  // too_fast: left out of `samples`
   double fastest = 0;                     // bytes/s, of those left out
   double bandwidth = 0;                   // bytes/s; 0: the copies are too small to show it, or none is left
-  Seconds latency;
+  Seconds latency;             // the declared one where samples of one size can't show it
   bool latency_known = false;  // samples have different sizes, and it came out positive
   Seconds typical;             // the median time
   Residuals residuals;
 };
 
 struct Calibration {
-  Seconds launch_overhead;
+  Seconds launch_overhead;  // the declared one where samples of one size can't show it
   bool overhead_known = false;
   std::vector<KernelFit> kernels;  // by name
   std::vector<CopyFit> copies;     // to the device, from it; pinned before pageable

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/calibrate.h"
 #include "app/output.h"
+#include "sim/model/count_of.h"
 #include "sim/model/error.h"
 #include "sim/model/graph.h"
+#include "sim/model/json_reader.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/parse_units.h"
 #include "sim/report/human.h"
@@ -35,14 +39,15 @@ void add_layer_trace(const std::string& path, Measured& measured) {
 
 std::string microseconds(Seconds time) { return fmt::format("{:.6g}us", time.value * 1e6); }
 
-// A mapping's key: a kernel's name comes from a file.
+// A mapping's key: a kernel's name comes from a file. JSON's strings are YAML's.
 std::string yaml_key(const std::string& name) {
-  std::string text = "\"";
-  for (const char c : name) text += (c == '"' || c == '\\') ? std::string("\\") + c : std::string(1, c);
-  const bool plain = !name.empty() &&
-                     name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos &&
-                     name[0] >= 'a';
-  return plain ? name : text + "\"";
+  const bool plain = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string::npos &&
+                     !name.empty() && name[0] >= 'a' && name != "null";
+  if (plain) return name;
+  std::string text;
+  append_json_string(text, name);
+  for (std::size_t at = 0; (at = text.find('\x7f', at)) != std::string::npos;) text.replace(at, 1, "\\u007f");  // no YAML
+  return text;
 }
 
 std::vector<std::string> names_of(const KernelFit& fit, bool by_class) {
@@ -54,11 +59,10 @@ std::vector<std::string> names_of(const KernelFit& fit, bool by_class) {
 std::string efficiency_lines(const Calibration& c, bool by_class) {
   std::string text;
   for (const KernelFit& fit : c.kernels) {
-    if (fit.samples == 0 || fit.kernel.empty()) continue;
+    if (!(fit.compute || fit.bandwidth) || fit.kernel.empty()) continue;
     std::string entry;
-    if (fit.compute_bound > 0) entry = fmt::format("compute: {:.6g}", fit.compute);
-    if (fit.samples > fit.compute_bound)
-      entry += fmt::format("{}bandwidth: {:.6g}", entry.empty() ? "" : ", ", fit.bandwidth);
+    if (fit.compute) entry = fmt::format("compute: {:.6g}", *fit.compute);
+    if (fit.bandwidth) entry += fmt::format("{}bandwidth: {:.6g}", entry.empty() ? "" : ", ", *fit.bandwidth);
     for (const std::string& name : names_of(fit, by_class))
       text += fmt::format("    {}: {{{}}}\n", yaml_key(name), entry);
   }
@@ -73,9 +77,12 @@ const CopyFit* link_fit(const Calibration& c, bool to_device) {
   return best;
 }
 
-std::string fragment(const Calibration& c, bool by_class) {
+std::string fragment(const Calibration& c, const Hardware& hardware, bool by_class) {
   std::string npu, link;
-  if (c.overhead_known) npu += "  launch_overhead: " + microseconds(c.launch_overhead) + "\n";
+  // Where it is not the declared one the efficiencies hold beside it only.
+  const bool shown = std::any_of(c.kernels.begin(), c.kernels.end(), [](const KernelFit& k) { return k.samples > 0; });
+  if (c.overhead_known || (shown && c.launch_overhead != hardware.launch_overhead))
+    npu += "  launch_overhead: " + microseconds(c.launch_overhead) + "\n";
   if (const std::string lines = efficiency_lines(c, by_class); !lines.empty())
     npu += "  efficiency:\n" + lines;
   for (const bool to_device : {true, false})
@@ -93,13 +100,15 @@ std::string line(const std::string& name, std::size_t samples, const Residuals* 
 
 std::string kernel_lines(const KernelFit& fit, const Hardware& hardware) {
   std::string what;
-  if (fit.compute_bound > 0)
-    what = fmt::format("{} of compute ({} ops)", human_percent(fit.compute), fit.compute_bound);
-  if (fit.samples > fit.compute_bound)
-    what += fmt::format("{}{} of HBM ({} ops)", what.empty() ? "" : ", ", human_percent(fit.bandwidth),
-                        fit.samples - fit.compute_bound);
+  if (fit.compute) what = fmt::format("{} of compute ({})", human_percent(*fit.compute), count_of(fit.compute_bound, "op"));
+  if (fit.bandwidth)
+    what += fmt::format("{}{} of HBM ({})", what.empty() ? "" : ", ", human_percent(*fit.bandwidth),
+                        count_of(fit.samples - fit.compute_bound, "op"));
+  if (what.empty() && fit.samples > 0) what = "not to be told: too short beside the launch overhead";
   std::string text = line(fit.kernel.empty() ? "(no kernel named)" : shortened(fit.kernel), fit.samples,
                           fit.samples > 0 ? &fit.residuals : nullptr, what);
+  if (fit.kernel.empty() && (fit.compute || fit.bandwidth))
+    text += "#   not written: a machine file has efficiencies by kernel, and these ops name none\n";
   if (fit.too_fast > 0)
     text += fmt::format("#   left out: {} faster than {}'s peaks allow (caches, or figures that are wrong)\n",
                         fit.too_fast, shortened(hardware.name));
@@ -110,7 +119,8 @@ std::string copy_lines(const CopyFit& fit) {
   std::string what;
   if (fit.bandwidth > 0)
     what = fmt::format("{}, latency {}", human_rate(BytesPerSecond(fit.bandwidth)),
-                       fit.latency_known ? human_time(fit.latency) : "not seen (0)");
+                       fit.latency_known ? human_time(fit.latency)
+                                         : fmt::format("not seen ({})", human_time(fit.latency)));
   else if (fit.samples > 0)
     what = fmt::format("too small to show the bandwidth; {} each", human_time(fit.typical));
   std::string text = line(fmt::format("{} {}", fit.pageable ? "pageable" : "pinned",
@@ -130,8 +140,32 @@ std::string table(const Calibration& c, const Hardware& hardware) {
   for (const KernelFit& fit : c.kernels) text += kernel_lines(fit, hardware);
   for (const CopyFit& fit : c.copies) text += copy_lines(fit);
   if (c.other_kernels > 0)
-    text += fmt::format("# {} kernels without known FLOPs or bytes\n", c.other_kernels);
+    text += fmt::format("# {} without known FLOPs or bytes\n", count_of(c.other_kernels, "kernel"));
   return text;
+}
+
+std::string nothing_to_write(const Calibration& c, bool kineto) {
+  if (c.kernels.empty() && c.copies.empty())
+    return kineto ? "nothing to fit: no copy between host and device names its bytes, and no kernel belongs to an "
+                    "operator with shapes (record_shapes=True)"
+                  : "nothing to fit: no op has duration_us beside flops or hbm_bytes";
+  std::size_t too_fast = 0, unnamed = 0, too_short = 0;
+  for (const KernelFit& fit : c.kernels) {
+    too_fast += fit.too_fast;
+    (fit.compute || fit.bandwidth ? unnamed : too_short) += fit.samples;
+  }
+  for (const CopyFit& fit : c.copies) {
+    too_fast += fit.too_fast;
+    too_short += fit.samples;
+  }
+  std::string why;
+  const auto add = [&](std::size_t count, const char* what) {
+    if (count > 0) why += fmt::format("{}{}, {}", why.empty() ? "" : "; ", count_of(count, "sample"), what);
+  };
+  add(too_fast, "faster than the machine's peaks or link");
+  add(too_short, "too short to show a rate");
+  add(unnamed, "of ops that name no kernel, and a machine file has efficiencies by kernel");
+  return "nothing to write: " + why;
 }
 
 }  // namespace
@@ -154,13 +188,8 @@ int calibrate_command(const CalibrateCommand& command) {
       add_layer_trace(file, measured);
   }
   const Calibration result = calibrate(measured, hardware, link);
-  const std::string figures = fragment(result, kineto);
-  if (figures.empty() && result.kernels.empty() && result.copies.empty())
-    throw InfeasibleError(
-        kineto
-            ? "nothing to fit: no copy between host and device names its bytes, and no kernel belongs to an "
-              "operator with shapes (record_shapes=True)"
-            : "nothing to fit: no op has duration_us beside flops or hbm_bytes");
+  const std::string figures = fragment(result, hardware, kineto);
+  if (figures.empty()) throw InfeasibleError(nothing_to_write(result, kineto));
   const std::string said = table(result, hardware);
   if (!command.output.empty() && command.output != "-") {
     write_output(command.output, said + figures);

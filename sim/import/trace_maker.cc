@@ -11,11 +11,6 @@
 
 namespace hyperoffload {
 
-std::string count_of(std::size_t count, const std::string& thing, const std::string& plural) {
-  if (count == 1) return "1 " + thing;
-  return fmt::format("{} {}", count, plural.empty() ? thing + "s" : plural);
-}
-
 std::string plain_name(const std::string& path) {
   if (path == "-") return "standard input";
   std::string name = path.substr(path.find_last_of('/') + 1);

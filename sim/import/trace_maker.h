@@ -12,12 +12,10 @@
 #include <vector>
 
 #include "sim/import/import.h"
+#include "sim/model/count_of.h"
 #include "sim/model/graph.h"
 
 namespace hyperoffload {
-
-// "1 event", "3 events"; `plural` only where it isn't an s.
-std::string count_of(std::size_t count, const std::string& thing, const std::string& plural = "");
 
 // Memory of the different names, however often each repeats.
 class UniqueNames {
