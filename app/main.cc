@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <functional>
+#include <limits>
 
 #include "app/ask.h"
 #include "app/calibrate_command.h"
@@ -42,6 +44,15 @@ std::string printable_lines(const std::string& message) {
   return text;
 }
 
+// Of all commands: a file is written where a name says, not where none does.
+void refuse_empty_outputs(CLI::App& app) {
+  const CLI::Validator named(
+      [](std::string& text) { return text.empty() ? std::string("found \"\", expected a name") : std::string(); }, "");
+  for (CLI::Option* option : app.get_options())
+    if (option->check_sname("o")) option->check(named);
+  for (CLI::App* command : app.get_subcommands({})) refuse_empty_outputs(*command);
+}
+
 // CLI11's own messages for a number out of range print a type's name; this says what was expected.
 CLI::Validator whole_number(int min, int max) {
   return CLI::Validator(
@@ -51,6 +62,19 @@ CLI::Validator whole_number(int min, int max) {
         return fine ? std::string()
                     : fmt::format("found {}, expected a whole number from {} to {}", shortened(text), min,
                                   max);
+      },
+      "N");
+}
+
+CLI::Validator seed_number() {
+  return CLI::Validator(
+      [](std::string& text) {
+        std::uint64_t value = 0;
+        const char* end = text.data() + text.size();
+        const auto [rest, error] = std::from_chars(text.data(), end, value);
+        return error == std::errc() && rest == end
+                   ? std::string()
+                   : fmt::format("found {}, expected a whole number from 0 to 18446744073709551615", shortened(text));
       },
       "N");
 }
@@ -70,7 +94,7 @@ void add_timeline_options(CLI::App& command, TimelineOptions& options) {
   command.add_option("--timeline-from", options.from, "timelines: only what reaches beyond this time, e.g. 20ms");
   command.add_option("--timeline-to", options.to, "timelines: only what starts before this time");
   command.add_option("--timeline-npu", options.npu, "timelines: only this NPU, counted from 0")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, std::numeric_limits<int>::max()));
   command.add_option("--timeline-min-duration", options.min_duration,
                      "timelines: only ops, waits and transfers that take this long, e.g. 5us");
 }
@@ -212,7 +236,7 @@ void add_trace(CLI::App& app, TraceOptions& options, ImportCommand& import, Comm
   auto* jitter = trace->add_subcommand("jitter", "the same trace with kernels that take other times, by chance");
   jitter->add_option("TRACE", options.input, "layer trace (JSON, may be gzipped; - is standard input)")->required();
   jitter->add_option("--by", options.by, "each op takes up to so much more or less, such as 10%")->required();
-  jitter->add_option("--seed", options.seed, "another number, other times (default 1)")->check(CLI::NonNegativeNumber);
+  jitter->add_option("--seed", options.seed, "another number, other times (default 1)")->check(seed_number());
   jitter
       ->add_option("-o,--output", options.output,
                    "layer trace to write; gzipped if it ends in .gz; - is standard output")
@@ -247,7 +271,7 @@ void add_explain(CLI::App& plan, PlanOptions& options) {
 void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   auto* plan = app.add_subcommand("plan", "the graph-driven planner alone");
   add_machine_options(*plan, options);
-  plan->add_option("-o,--output", options.output, "plan to write (default: standard output)");
+  plan->add_option("-o,--output", options.output, "plan to write (default: standard output, unless --explain or --map is given)");
   add_explain(*plan, options);
   auto* map = plan->add_flag("--map", options.map, "draws who is in HBM when, by kind and by tensor");
   plan->add_option("--width", options.width, "characters a line of --map (default 80)")
@@ -443,6 +467,10 @@ int parse_and_run(int argc, char** argv) {
   add_compare(app, compare, chosen);
   add_calibrate(app, calibrate, chosen);
   add_completion_and_manual(app, shell, chosen);
+  refuse_empty_outputs(app);
+  for (int i = 1; i + 1 < argc; ++i)  // CLI11 would take it for --explain alone
+    if (std::string(argv[i]) == "--explain" && argv[i + 1][0] == '\0')
+      throw InputError("--explain", "\"\"", "the name of an op or a tensor, or no name");
   check_command_names(app, argc, argv);  // CLI11 would only say that a sub-command is required
   try {
     app.parse(argc, argv);

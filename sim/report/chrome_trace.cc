@@ -73,6 +73,9 @@ class TimelineWriter {
       if (timeline_.filter.npu < 0 || static_cast<std::size_t>(timeline_.filter.npu) == i) write_npu(i);
     events_.close();
     summary_.events = events_.count();
+    if (summary_.left_out > 0 && slices_ == 0)
+      summary_.warning = fmt::format(
+          "what was chosen has no op, wait or transfer in it: the run ends at {} us", microseconds(end_));
     if (summary_.events > kManyEvents)
       summary_.warning = fmt::format(
           "the timeline has {} events; viewers become slow, or show nothing, beyond about {}: "
@@ -102,6 +105,10 @@ class TimelineWriter {
     for (std::size_t e = 0; e < graph_->engines().size(); ++e) write_engine(EngineId(e));
     write_transfers(Direction::kPoolToHbm);
     write_transfers(Direction::kHbmToPool);
+    Picoseconds end = npu_->iteration_end.empty() ? 0 : picoseconds(npu_->iteration_end.back());
+    for (const TransferRecord& t : npu_->transfers) end = std::max(end, picoseconds(t.end));
+    end_ = std::max(end_, end);
+    if (window_from_ > end) return;  // no level holds at times that don't exist
     write_memory();
     write_link_use(Direction::kPoolToHbm);
     write_link_use(Direction::kHbmToPool);
@@ -145,6 +152,7 @@ class TimelineWriter {
       events_.track(track, json_quoted(lane == 0 ? name : fmt::format("{} ({})", name, lane + 1)));
       for (const Slice& slice : lanes[lane]) {
         if (slice.from == slice.to) ++summary_.zero_length;
+        slices_ += slice.kind != kIteration;
         write_slice(track, slice);
       }
     }
@@ -314,7 +322,9 @@ class TimelineWriter {
     if (npu_->memory.empty()) return;
     const Picoseconds begin = picoseconds(npu_->memory.front().time);
     const Picoseconds end =
-        std::max(begin, npu_->iteration_end.empty() ? begin : picoseconds(npu_->iteration_end.back()));
+        std::max({begin, npu_->iteration_end.empty() ? begin : picoseconds(npu_->iteration_end.back()),
+                  picoseconds(npu_->memory.back().time)});
+    if (window_from_ > end || window_to_ < begin) return;
     write_level("HBM (GiB)", &MemorySample::hbm, end);
     write_level("pool (GiB)", &MemorySample::pool, end);
     for (Picoseconds time : {std::max(begin, window_from_), std::min(end, window_to_)}) {
@@ -399,6 +409,8 @@ class TimelineWriter {
   std::vector<std::string> op_names_, tensor_names_;  // quoted
 
   const NpuRecord* npu_ = nullptr;
+  Picoseconds end_ = 0;      // of all NPUs written so far
+  std::int64_t slices_ = 0;  // written, but for iterations
   int process_ = 0;
   int threads_ = 0;
   std::int64_t flows_ = 0;

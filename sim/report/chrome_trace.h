@@ -49,7 +49,7 @@ struct TimelineSummary {
   std::int64_t events = 0;
   std::int64_t zero_length = 0;  // slices that take no time: hardly visible in a viewer
   std::int64_t left_out = 0;     // slices, by the filter
-  std::string warning;           // one sentence when there are more events than viewers take well
+  std::string warning;           // one sentence when the filter leaves nothing, or more than viewers take well
 };
 
 TimelineSummary write_chrome_trace(std::ostream& out, const Timeline& timeline);

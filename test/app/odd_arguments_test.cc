@@ -112,3 +112,24 @@ TEST_CASE("odd arguments: values that are none are refused in a line") {
            "run " + source_dir() + "/configs/experiments/quickstart.yaml --jobs @"},
           false);
 }
+
+TEST_CASE("odd arguments: an empty name of a file, op or tensor, and numbers below 0, say what was expected") {
+  const Odd odd;
+  const std::string on = odd.trace + " --hardware " + odd.machine;
+  for (const std::string& arguments :
+       {std::string("report . -o ''"), "plan " + on + " -o ''", "simulate " + on + " --policy graph -o ''",
+        "plan " + on + " --explain ''", "run " + source_dir() + "/configs/experiments/quickstart.yaml -o ''"}) {
+    const CommandResult run = run_hyperoffload(arguments);
+    INFO(arguments << "\n" << run.err);
+    CHECK(run.status == 2);
+    CHECK(run.out.empty());
+    CHECK(run.err.find("found \"\", expected ") != std::string::npos);
+  }
+  for (const std::string& arguments : {"simulate " + on + " --policy graph --timeline " + odd.never + " --timeline-npu -1",
+                                       "trace jitter " + odd.trace + " --by 1% --seed -1 -o " + odd.never}) {
+    const CommandResult run = run_hyperoffload(arguments);
+    INFO(arguments << "\n" << run.err);
+    CHECK(run.status == 2);
+    CHECK(run.err.find("found -1, expected a whole number from 0 to ") != std::string::npos);
+  }
+}

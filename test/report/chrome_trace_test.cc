@@ -319,6 +319,39 @@ TEST_CASE("A window of time keeps what reaches into it, and the levels it starts
   CHECK(hbm == std::vector<std::pair<double, double>>{{10, 2000}});  // since 6
 }
 
+TEST_CASE("A window behind the run's end has no level in it, and says that it is empty") {
+  const Graph graph = toy_graph({0, 0});
+  const RunRecord run = waiting_run();
+  Seconds end;
+  for (const NpuRecord& npu : run.npus) {
+    end = std::max(end, npu.iteration_end.back());
+    for (const TransferRecord& t : npu.transfers) end = std::max(end, t.end);
+  }
+  for (const double later : {1e-6, 1.0}) {
+    TimelineFilter filter;
+    filter.from = end + Seconds(later);
+    TimelineSummary summary;
+    const std::string text = filtered(graph, run, filter, &summary);
+    CHECK(events_of(text, "C").empty());
+    CHECK(events_of(text, "X").empty());
+    CHECK(summary.warning.find("has no op, wait or transfer in it: the run ends at") != std::string::npos);
+  }
+  // Up to the end there are levels, none later than it.
+  TimelineFilter last;
+  last.from = end - Seconds(1e-9);
+  last.to = end + Seconds(1);
+  CHECK_FALSE(events_of(filtered(graph, run, last), "C").empty());
+  for (const json& e : events_of(filtered(graph, run, last), "C")) CHECK(e["ts"].get<double>() <= end.value * 1e6 * (1 + 1e-12));
+  // Durations may leave nothing, too; without a choice nothing is said.
+  TimelineFilter lengthy;
+  lengthy.min_duration = Seconds(1);
+  TimelineSummary summary;
+  filtered(graph, run, lengthy, &summary);
+  CHECK(summary.warning.find("no op, wait or transfer") != std::string::npos);
+  filtered(graph, run, {}, &summary);
+  CHECK(summary.warning.empty());
+}
+
 TEST_CASE("One NPU, or only what takes long, can be chosen") {
   const Graph graph = toy_graph({0, 0});
   TimelineFilter second;
