@@ -19,6 +19,7 @@
 #include "app/sweep_effects.h"
 #include "app/sweep_key.h"
 #include "app/sweep_prune.h"
+#include "sim/model/count_of.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/read_file.h"
@@ -298,7 +299,7 @@ void finish_all(const SweepOptions& options, const SweepAxes& axes, Sweep& sweep
   std::set<fs::path> ours;
   for (const Point& point : points) ours.insert(point.folder);
   clear_away(options, stale_folders(fs::path(options.directory) / "points", ours));
-  write_output("-", fmt::format("{} points, {} results: {}\n", points.size(), results->size(),
+  write_output("-", fmt::format("{}, {}: {}\n", count_of(points.size(), "point"), count_of(results->size(), "result"),
                                 (fs::path(options.directory) / "results.csv").string()) +
                         sweep_table(*results) + sweep_effects(axes, *results));
 }

@@ -164,8 +164,7 @@ void Explainer::summary() {
     if (action.kind == ActionKind::kPrefetch) loaded += static_cast<double>(action.bytes().value);
     if (action.kind == ActionKind::kStore) stored += static_cast<double>(action.bytes().value);
   }
-  double stall = walk_.last_iteration - ideal_;
-  if (std::abs(stall) <= 1e-9 * ideal_) stall = 0;  // rounding
+  const double stall = walk_.last_iteration - ideal_;
   log_.lines.push_back(fmt::format("an iteration loads {} and stores {}; {} start in the pool",
                                    show_bytes(loaded), show_bytes(stored), plan_.initial_pool.size()));
   if (std::abs(stall) <= kClockNoise * ideal_)

@@ -73,6 +73,18 @@ def quantity(text):
     return float(match[1]) * size, dimension
 
 
+def by_size(text):
+    number = quantity(text)
+    return (0, number[1], number[0], text) if number else (1, "", 0, text)
+
+
+def number_in(row, name, path):
+    try:
+        return float(row[name])
+    except ValueError:
+        raise WrongInput(f'{path}: {name}: found "{row[name]}", expected a number') from None
+
+
 def plot_memory(options):
     series = read_json(options.input, "a POLICY.series.json of `hyperoffload run`")
     if not isinstance(series, dict) or series.get("format") != "hyperoffload-series" or series.get("version") != 1:
@@ -141,8 +153,10 @@ def lines_of(options, x, y, limit):
         raise WrongInput(f'{path}: no row with {" and ".join(options.where)}, expected some')
     axes_names = list(rows[0])[:list(rows[0]).index("trace")] if "trace" in rows[0] else []
     for other in axes_names:
-        found = sorted({r[other] for r in rows})
-        if other != x and len(found) > 1:
+        found = sorted({r[other] for r in rows}, key=by_size)
+        if len({(r[x], r[other]) for r in rows}) == len({r[x] for r in rows}):
+            continue  # x itself, or what steps together with it
+        if len(found) > 1:
             raise WrongInput(f"{path}: \"{other}\" has the values {', '.join(found[:8])}, expected one: choose with --where {other}={found[0]}")
     texts = list(dict.fromkeys(r[x] for r in rows))
     parsed = {t: quantity(t) for t in texts}
@@ -152,7 +166,7 @@ def lines_of(options, x, y, limit):
     if x.endswith("_bytes"):
         dimension = "B"
     x_unit, x_name = {"B": (GIB, "GiB"), "B/s": (1e9, "GB/s"), "s": (1e-6, "µs")}.get(dimension, (1, ""))
-    largest = max((float(r[y]) for r in rows if r[y]), default=0)
+    largest = max((number_in(r, y, path) for r in rows if r[y]), default=0)
     y_unit, y_name = time_unit(largest) if y.endswith("_s") and not y.endswith("per_s") else (GIB, "GiB") if y.endswith("_bytes") else (1, "")
     figure, axes = plt.subplots(figsize=(7, 4))
     for policy in dict.fromkeys(r["policy"] for r in rows):

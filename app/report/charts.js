@@ -2,6 +2,14 @@
 const charts = new Set();
 const axisFont = '12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 
+// What is shown of x: within the data, and never less than a ten-thousandth of it, where axes have no ticks left.
+const shownRange = (first, last, low, high) => {
+  if (first === last) return [first - (Math.abs(first) || 1) / 2, last + (Math.abs(first) || 1) / 2];
+  const least = (last - first) * 1e-4;
+  if (!(high - low >= least)) [low, high] = [(low + high) / 2 - least / 2, (low + high) / 2 + least / 2];
+  return [Math.max(first, Math.min(low, last - least)), Math.min(last, Math.max(high, first + least))];
+};
+
 class Chart {
   // `make` gives {label, height, data, series, x, y, read(index), lines}: read anew whenever the theme changes.
   constructor(make) {
@@ -22,7 +30,8 @@ class Chart {
     const spec = this.make();
     this.spec = spec;
     this.box.setAttribute("aria-label", `${spec.label} Arrow keys read values, plus and minus zoom, 0 shows all.`);
-    const narrow = width < 520;
+    const narrow = width < 520, xs = spec.data[0];
+    const range = (u, low, high) => (missing(low) || missing(high) ? [0, 1] : shownRange(xs[0], xs[xs.length - 1], low, high));
     const axis = (unit, extra) => ({
       stroke: colour("soft"), font: axisFont, labelFont: axisFont, label: unit, labelSize: 18, labelGap: 0,
       grid: { stroke: colour("grid"), width: 1 }, ticks: { stroke: colour("line"), width: 1, size: 5 }, ...extra });
@@ -30,7 +39,7 @@ class Chart {
       width, height: narrow ? Math.min(spec.height, 240) : spec.height, padding: [10, 12, 0, 0],
       cursor: { y: false, sync: spec.sync ? { key: spec.sync, setSeries: false } : undefined,
         drag: { x: true, y: false, setScale: true }, points: { size: 6 } },
-      scales: { x: { time: false, ...spec.x.scale },
+      scales: { x: { time: false, range, ...spec.x.scale },
         y: { range: spec.y.range || ((u, low, high) => [0, (high || 1) * 1.06]) } },
       axes: [axis(spec.x.label, { size: 34, space: narrow ? 60 : 80, ...spec.x.axis }),
         axis(spec.y.label, { size: 52, space: 34, values: (u, ticks) => ticks.map((t) => tick(t)), ...spec.y.axis })],
@@ -68,7 +77,7 @@ class Chart {
       u.setCursor({ left: u.valToPos(xs[to], "x"), top: 10 });
     } else if (zoom) {
       const middle = missing(u.cursor.idx) ? (min + max) / 2 : xs[u.cursor.idx], half = ((max - min) * zoom) / 2;
-      u.setScale("x", { min: Math.max(xs[0], middle - half), max: Math.min(xs[n - 1], middle + half) });
+      u.setScale("x", { min: middle - half, max: middle + half });
     } else if (e.key === "0") {
       u.setScale("x", { min: xs[0], max: xs[n - 1] });
     } else {

@@ -32,6 +32,7 @@ const format = {
     return `${slowdown >= 1 ? "+" : "−"}${((Math.abs(slowdown - 1)) * 100).toFixed(1)} %`;
   },
 };
+const counted = (n, thing, plural = `${thing}s`) => `${format.count(n)} ${n === 1 ? thing : plural}`;
 // One unit for a whole axis or column: [divisor, name].
 const timeUnit = (largest) =>
   largest >= 1 ? [1, "s"] : largest >= 1e-3 ? [1e-3, "ms"] : largest >= 1e-6 ? [1e-6, "µs"] : [1e-9, "ns"];

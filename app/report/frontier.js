@@ -9,7 +9,7 @@ const frontierSection = (data) => {
     label: "Time per iteration against HBM: planned, and the proven limit.", height: 300,
     data: [points.map((p) => p.hbm_bytes / bytes[0]), points.map((p) => p.iteration_s / time[0]), limit.map((v) => v / time[0])],
     series: [{ stroke: colour("s0"), width: 2, points: { show: true, size: 6, fill: colour("s0") } }, { stroke: colour("soft"), width: 2, dash: [5, 4] }],
-    x: { label: `HBM (${bytes[1]})`, scale: {}, axis: { values: (u, ticks) => ticks.map((t) => tick(t)) } },
+    x: { label: `HBM (${bytes[1]})`, axis: { values: (u, ticks) => ticks.map((t) => tick(t)) } },
     y: { label: `time per iteration (${time[1]})` },
     read: (i) => [`${format.bytes(points[i].hbm_bytes)}: `, el("b", {}, format.time(points[i].iteration_s)), `, limit ${format.time(limit[i])}`],
   }));

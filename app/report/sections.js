@@ -69,7 +69,7 @@ const policiesSection = (data) => {
   return el("section", { id: "policies" }, el("h2", {}, "Policies side by side"),
     el("p", { class: "lead" }, "One iteration: the time it takes at best, and what it waits for on top."),
     el("ul", { class: "keys" }, key("ideal", "ideal"), used.map(([c, n]) => key(causeColour(c), n))),
-    table(`The last of ${runs[0].iterations} ${runs[0].iterations > 1 ? "iterations" : "iteration"}`, [["policy", "left"], "", "time", "of ideal", ["", "left"], "stall", "peak HBM", "pool", "moved in", "moved out", ...(tokens ? ["tokens/s"] : [])], rows),
+    table(runs[0].iterations > 1 ? `The last of ${runs[0].iterations} iterations` : "The only iteration", [["policy", "left"], "", "time", "of ideal", ["", "left"], "stall", "peak HBM", "pool", "moved in", "moved out", ...(tokens ? ["tokens/s"] : [])], rows),
     bound ? el("p", { class: "say" }, `Proven for every plan (${bound.method}, ${bound.order === "as given" ? "the program as given" : `${bound.order} order`}): without stall it takes at least `,
       el("b", { "data-value": bound.hbm_peak_bytes }, format.bytes(bound.hbm_peak_bytes)), " of HBM; at this capacity the stall is at least ",
       el("b", { "data-value": bound.stall_s }, format.time(Math.max(0, bound.stall_s))), ".") : null);

@@ -18,15 +18,31 @@ const unitFor = (kind, largest) =>
   kind === "time" ? timeUnit(largest) : kind === "bytes" ? bytesUnit(largest) : kind === "rate" ? rateUnit(largest) : [1, ""];
 const valueIn = (row, name) => (row[name] === "" || row[name] === undefined ? null : Number(row[name]));
 
+// Zipped axes step together and are one: where a value of one column tells that of another. Adds a column of
+// that name, "a + b", as the terminal calls it, to each row; one of them that tells the others stands for all.
+const joinZipped = (columns, rows) => {
+  const count = (names) => new Set(rows.map((r) => JSON.stringify(names.map((n) => r[n])))).size;
+  const axes = [];
+  for (const name of columns) {
+    const several = count([name]) > 1;
+    const mate = axes.find((group) => several && group.some((other) => count([other]) > 1 && count([other, name]) === Math.max(count([other]), count([name]))));
+    if (mate) mate.push(name);
+    else axes.push([name]);
+  }
+  return axes.map((group) => {
+    const name = group.join(" + ");
+    const one = group.find((n) => count([n]) === count(group));
+    if (group.length > 1) for (const r of rows) r[name] = one ? r[one] : group.map((n) => r[n]).join(" + ");
+    return name;
+  });
+};
+
 const sweepSection = (data) => {
-  const first = data.columns.indexOf("trace"), axes = data.columns.slice(0, Math.max(0, first));
+  const first = data.columns.indexOf("trace"), keys = data.columns.slice(0, Math.max(0, first));
   const rows = data.rows.map((fields) => Object.fromEntries(data.columns.map((c, i) => [c, fields[i]])));
+  const axes = joinZipped(keys, rows);
   const values = (name) => [...new Set(rows.map((r) => r[name]))];
-  const policies = values("policy"), varied = axes.filter((a) => values(a).length > 1);
-  // Axes that step together (`zip`) are one: the first of them stands for all.
-  const together = (a, b) => { const pairs = new Set(rows.map((r) => `${r[a]}\u0000${r[b]}`)).size; return pairs === values(a).length && pairs === values(b).length; };
-  const moving = varied.filter((a, i) => !varied.slice(0, i).some((b) => together(a, b)));
-  const title = (a) => [a, ...varied.filter((b) => b !== a && together(a, b))].join(" + ");
+  const policies = values("policy"), moving = axes.filter((a) => values(a).length > 1);
   const xs = moving.length ? moving : axes.length ? axes : ["hbm_capacity_bytes"];
   const metrics = METRICS.filter(([name]) => rows.some((r) => valueIn(r, name) !== null));
   const state = { x: xs[0], y: metrics[0][0], at: Object.fromEntries(axes.map((a) => [a, rows[0][a]])) };
@@ -34,7 +50,7 @@ const sweepSection = (data) => {
 
   const draw = () => {
     const [, yName, yKind] = metrics.find(([name]) => name === state.y);
-    const fixed = moving.filter((a) => a !== state.x);
+    const fixed = axes.filter((a) => a !== state.x);
     const here = rows.filter((r) => fixed.every((a) => r[a] === state.at[a]));
     const texts = [...new Set(here.map((r) => r[state.x]))], parsed = texts.map(quantity);
     const numeric = parsed.length > 0 && parsed.every((q) => q && q.kind === parsed[0].kind);
@@ -56,11 +72,11 @@ const sweepSection = (data) => {
     const shown = lines.filter((l) => l.values.some((v) => v !== null));
     const how = format[yKind];
     const chart = new Chart(() => ({
-      label: `${yName} against ${title(state.x)}, a line a policy.`, height: 320,
+      label: `${yName} against ${state.x}, a line a policy.`, height: 320,
       data: [x, ...shown.map((l) => l.values.map((v) => (v === null ? null : v / yUnit[0])))],
       series: shown.map((l) => ({ stroke: colour(l.colour), width: 2, dash: l.dash, points: { show: !l.dash, size: 6, fill: colour(l.colour) } })),
-      x: { label: `${title(state.x)}${xUnit[1] ? ` (${xUnit[1]})` : ""}`,
-        scale: numeric ? {} : { range: () => [-0.4, x.length - 0.6] },
+      x: { label: `${state.x}${xUnit[1] ? ` (${xUnit[1]})` : ""}`,
+        scale: numeric ? undefined : { range: () => [-0.4, x.length - 0.6] },
         axis: numeric ? { values: (u, ticks) => ticks.map((t) => tick(t)) } : { splits: () => x, values: () => order.map((i) => texts[i]) } },
       y: { label: `${yName}${yUnit[1] ? ` (${yUnit[1]})` : ""}` },
       hint: "Points that don't fit are left out.",
@@ -69,21 +85,33 @@ const sweepSection = (data) => {
     body.replaceChildren(
       el("ul", { class: "keys" }, shown.map((l) => key(l.colour, l.name, undefined, l.dash ? "line dash" : "line"))),
       chart.node,
-      table(`${yName} at each point`, [[title(state.x), "left"], ...lines.map((l) => l.name)], order.map((i, at) =>
+      table(`${yName} at each point`, [[state.x, "left"], ...lines.map((l) => l.name)], order.map((i, at) =>
         el("tr", {}, el("th", { scope: "row" }, texts[i]), lines.map((l) => cell(l.values[at], how))))));
     chart.draw();
   };
   const settings = () => {
+    // Only combinations that exist: each choice narrows those behind it.
+    let left = rows;
+    const offered = {};
+    for (const a of axes.filter((one) => one !== state.x)) {
+      offered[a] = [...new Set(left.map((r) => r[a]))];
+      if (!offered[a].includes(state.at[a])) state.at[a] = offered[a][0];
+      left = left.filter((r) => r[a] === state.at[a]);
+    }
     const pick = (label, options, value, set) => choose(label, options, value, (v) => { set(v); settings(); draw(); });
     tools.replaceChildren(
-      pick("Across", xs.map((a) => [a, title(a)]), state.x, (v) => { state.x = v; }),
+      pick("Across", xs.map((a) => [a, a]), state.x, (v) => { state.x = v; }),
       pick("Up", metrics.map(([name, text]) => [name, text]), state.y, (v) => { state.y = v; }),
-      ...moving.filter((a) => a !== state.x).map((a) => pick(title(a), values(a).map((v) => [v, v]), state.at[a], (v) => { state.at[a] = v; })));
+      ...axes.filter((a) => a !== state.x && values(a).length > 1).map((a) => pick(a, offered[a].map((v) => [v, v]), state.at[a], (v) => { state.at[a] = v; })));
   };
   settings();
   const points = new Set(rows.map((r) => axes.map((a) => r[a]).join("\u0000"))).size;
+  const grid = axes.reduce((n, a) => n * values(a).length, 1);
+  const absent = keys.some((k) => k.startsWith("policies")) ? 0 : points * policies.length - rows.length;
+  const holes = [[grid - points, "point"], [absent, "result"]].filter(([n]) => n > 0).map(([n, what]) => counted(n, what)).join(" and ");
   return { node: el("section", { id: "sweep" }, el("h2", {}, "Across the sweep"),
-    el("p", { class: "lead" }, `${format.count(points)} points, ${policies.length} ${policies.length > 1 ? "policies" : "policy"}, ${format.count(rows.length)} results.`), tools, body), draw, rows, axes, policies };
+    el("p", { class: "lead" }, `${counted(points, "point")}, ${counted(policies.length, "policy", "policies")}, ${counted(rows.length, "result")}.`),
+    holes ? el("p", { class: "say", id: "holes" }, `${holes} of the grid of all axes are missing in this table.`) : null, tools, body), draw, rows, axes: keys, policies };
 };
 
 // For each policy how far it gets: where it fits, and its best and worst.

@@ -3,9 +3,8 @@ const KINDS = ["weight", "optimizer", "gradient", "kv", "activation", "input", "
 const KIND_NAMES = { weight: "weights", optimizer: "optimizer state", gradient: "gradients", kv: "KV cache",
   activation: "activations", input: "inputs", other: "other", workspace: "workspace" };
 
-const timeAxis = (window, unit) => ({
+const timeAxis = (unit) => ({
   label: `time into the iteration (${unit[1]})`,
-  scale: { range: (u, low, high) => [Math.max(0, low), Math.min((window.end_s - window.start_s) / unit[0], high)] },
   axis: { values: (u, ticks) => ticks.map((t) => tick(t)) },
 });
 const timesOf = (memory, window, unit) => [...memory.time_s, window.end_s - window.start_s].map((t) => t / unit[0]);
@@ -27,7 +26,7 @@ const memoryChart = (series, window) => {
     data: [timesOf(memory, window, unit), ...sums.slice().reverse().map((s) => held(s, bytes[0]))],
     // The highest sum first; the next, opaque, in front of it.
     series: kinds.slice().reverse().map((k) => ({ label: k, paths: stepped(), width: 0, fill: colour(k), stroke: colour(k) })),
-    x: timeAxis(window, unit),
+    x: timeAxis(unit),
     y: { label: bytes[1], range: () => [0, top * 1.14] },
     lines: [{ value: capacity / bytes[0], name: `capacity ${format.bytes(capacity)}`, stroke: colour("capacity") }],
     hint: "Drag to zoom, double-click to see all; with the keyboard: arrows, + − 0.",
@@ -47,7 +46,7 @@ const poolChart = (series, window) => {
     height: 190, sync: "time",
     data: [timesOf(memory, window, unit), held(memory.pool_bytes, bytes[0])],
     series: [{ paths: stepped(), stroke: colour("kv"), fill: colour("kv") + "33" }],
-    x: timeAxis(window, unit), y: { label: bytes[1] },
+    x: timeAxis(unit), y: { label: bytes[1] },
     lines: [{ value: series.pool_capacity_bytes / bytes[0], name: "capacity", stroke: colour("capacity") }],
     read: (i) => {
       const at = Math.min(i, memory.time_s.length - 1);
@@ -72,7 +71,7 @@ const linkChart = (series, window) => {
     height: 220, sync: "time",
     data: [from.map((t) => t / unit[0]), ...rates.map((r) => held(r, rate[0]))],
     series: [{ paths: stepped(), stroke: colour("in"), fill: colour("in") + "33" }, { paths: stepped(), stroke: colour("out") }],
-    x: timeAxis(window, unit), y: { label: rate[1], range: () => [0, (Math.max(...limits) / rate[0]) * 1.15] },
+    x: timeAxis(unit), y: { label: rate[1], range: () => [0, (Math.max(...limits) / rate[0]) * 1.15] },
     lines: [{ value: limits[0] / rate[0], name: `pool → HBM ${format.rate(limits[0])}`, stroke: colour("in") },
       ...(limits[1] === limits[0] ? [] : [{ value: limits[1] / rate[0], name: `HBM → pool ${format.rate(limits[1])}`, stroke: colour("out") }])],
     read: (i) => {
@@ -90,7 +89,7 @@ const engineChart = (series, window) => {
     height: 190, sync: "time",
     data: [from.map((t) => t / unit[0]), ...shares.map((s) => held(s, 0.01))],
     series: engines.map((_, i) => ({ paths: stepped(), stroke: colour(`s${i % 8}`), fill: i ? undefined : colour("s0") + "33" })),
-    x: timeAxis(window, unit), y: { label: "% busy", range: () => [0, 108] },
+    x: timeAxis(unit), y: { label: "% busy", range: () => [0, 108] },
     read: (i) => {
       const at = Math.min(i, n - 1);
       return [`from ${format.time(from[at])}, over ${format.time(width[at])}: `,

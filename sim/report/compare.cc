@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "sim/model/count_of.h"
 #include "sim/model/utf8.h"
 #include "sim/report/human.h"
 #include "sim/report/result_fields.h"
@@ -129,6 +130,10 @@ std::string rows_text(const std::vector<Row>& rows) {
   return text;
 }
 
+std::string differ(std::size_t count, const std::string& which) {
+  return count_of(count, "field" + which + " differs", "fields" + which + " differ");
+}
+
 std::string pair_text(const Comparison& pair, bool all) {
   std::vector<Row> rows = {{"", "A", "B", "B - A", ""}};
   std::size_t hidden = 0;
@@ -140,10 +145,9 @@ std::string pair_text(const Comparison& pair, bool all) {
   }
   if (pair.differences.empty())
     return fmt::format("{}: the same in all {} fields\n", printable(pair.name), pair.equal);
-  std::string text = fmt::format("{}: {} fields differ, {} are the same\n", printable(pair.name),
-                                 pair.differences.size(), pair.equal);
+  std::string text = fmt::format("{}: {}, {} the same\n", printable(pair.name), differ(pair.differences.size(), ""), pair.equal);
   if (rows.size() > 1) text += rows_text(rows);
-  if (hidden) text += fmt::format("  {} fields of detail differ, too (--all)\n", hidden);
+  if (hidden) text += fmt::format("  {}, too (--all)\n", differ(hidden, " of detail"));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "sim/report/compare.h"
 #include "test/support/catch.h"
 #include "test/support/command.h"
 
@@ -154,4 +155,11 @@ TEST_CASE("compare: what is no result is refused in one line") {
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
     CHECK(run.err.find("expected") != std::string::npos);
   }
+}
+
+TEST_CASE("compare: one field is no plural") {
+  ComparisonSet set{"a", "b", {}, {}, {}};
+  set.pairs.push_back({"one", {{"first_detail", "1", "2", 1., 2., {}}}, 5});
+  CHECK(comparison_table(set, false).find("one: 1 field differs, 5 the same\n  1 field of detail differs, too (--all)\n") !=
+        std::string::npos);
 }

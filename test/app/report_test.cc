@@ -206,6 +206,7 @@ TEST_CASE("report: a sweep's table is refused where a field is no number, with i
 TEST_CASE("report: a sweep that was stopped is told to be run again") {
   Folder f;
   const std::string sweep = f.folder / "sweep", command = "sweep " + (f.folder / "e.yaml") + " -o " + sweep;
+  CHECK(run_hyperoffload(command + " --set sweep.hbm=[20kB]").out.starts_with("1 point, 2 results: "));
   REQUIRE(run_hyperoffload(command + " --set sweep.hbm=[20kB,30kB]").status == 0);
   CHECK(f.fault(sweep) == "");
   // A share of other points: the table of before is not that of these.

@@ -211,3 +211,62 @@ test("a sweep is drawn along the chosen axes, with the figures of results.csv", 
   assert.deepEqual(faults, []);
   await p.close();
 });
+
+// results.csv of a sweep: the columns' names, a line of values for each point.
+const writeSweep = (name, axes, points, lose = 0) => {
+  const [head, ...lines] = readFileSync(`${short}/results.csv`, "utf8").trim().split("\n"), at = folder.file(name);
+  mkdirSync(at);
+  const rows = points.flatMap((p) => lines.map((line) => `${p},${line}`));
+  writeFileSync(`${at}/results.csv`, [`${axes},${head}`, ...rows.slice(0, rows.length - lose)].join("\n") + "\n");
+  run("report", at);
+  return `${at}/report.html`;
+};
+const firstColumn = (p) => p.$$eval("#sweep tbody tr", (all) => all.map((r) => r.firstChild.textContent));
+const optionsOf = (p, label) => p.$$eval("#sweep .tools label", (all, name) => all.filter((l) => l.firstChild.textContent === name)
+  .flatMap((l) => [...l.querySelectorAll("option")].map((o) => o.textContent)), label);
+
+test("zipped axes are one axis, all of whose points are drawn", async () => {
+  const grid = ["44GB", "40GB"].flatMap((hbm) => ["1,1", "8,2", "8,4"].map((zip) => `${hbm},${zip}`));
+  const { page: p, faults } = await openPage(browser, writeSweep("zip", "hbm,batch,tp", grid));
+  assert.deepEqual(await optionsOf(p, "Across"), ["hbm", "batch + tp"]);
+  assert.deepEqual(await optionsOf(p, "batch + tp"), ["1", "2", "4"]);
+  await p.selectOption("#sweep select >> nth=0", "batch + tp");
+  assert.deepEqual(await firstColumn(p), ["1", "2", "4"]);
+  assert.deepEqual(await optionsOf(p, "hbm"), ["44GB", "40GB"]);
+  assert.equal(await p.$("#holes"), null);
+  assert.ok((await p.textContent("#sweep .lead")).startsWith(`6 points, ${results.length} policies, ${6 * results.length} results`));
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
+test("only combinations that exist can be chosen, and what is missing in a grid is said", async () => {
+  // Of a 2 x 2 x 2 grid the point b, 8, y is missing, and of the last one a result.
+  const all = ["a,4,x", "a,4,y", "a,8,x", "a,8,y", "b,4,x", "b,4,y", "b,8,x"];
+  const { page: p, faults } = await openPage(browser, writeSweep("holes", "name,batch,end", all, 1));
+  assert.match(await p.textContent("#holes"), /^1 point and 1 result of the grid/);
+  await p.selectOption("#sweep select >> nth=0", "end");
+  await p.selectOption("#sweep select >> nth=2", "b");
+  await p.selectOption("#sweep select >> nth=3", "8");
+  assert.deepEqual(await firstColumn(p), ["x"]);
+  await p.selectOption("#sweep select >> nth=0", "batch");
+  await p.selectOption("#sweep select >> nth=3", "y");
+  assert.deepEqual(await firstColumn(p), ["4"]);
+  assert.deepEqual(faults, []);
+  await p.close();
+});
+
+test("zooming has an end, in and out, on every chart, even with one point", async () => {
+  for (const path of [page, writeSweep("one", "hbm", ["40GB"])]) {
+    const { page: p, faults } = await openPage(browser, path);
+    for (const chart of await p.$$(".chart")) {
+      await chart.focus();
+      for (const key of ["-", "+", "0"]) for (let i = 0; i < 60; ++i) await p.keyboard.press(key);
+      await p.keyboard.press("ArrowRight");
+      await p.keyboard.press("ArrowRight");
+      for (const key of ["+", "-"]) for (let i = 0; i < 60; ++i) await p.keyboard.press(key);
+    }
+    await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    assert.deepEqual(faults, []);
+    await p.close();
+  }
+});
