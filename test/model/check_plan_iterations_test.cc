@@ -1,7 +1,7 @@
 // A plan's body repeated: what is carried from one iteration to the next.
 #include <fmt/format.h>
 
-#include <chrono>
+#include <ctime>
 
 #include "test/model/tiny.h"
 #include "test/support/catch.h"
@@ -157,11 +157,11 @@ TEST_CASE("a hundred thousand ops and actions are checked in a blink") {
   }
   const Graph g = build_graph(std::move(spec));
   REQUIRE(plan.actions.size() == kOps);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process alone: the machine may be busy
   CHECK(check_plan(g, plan, {Bytes(100'000'000), Bytes(100'000'000)}, 1000).empty());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  INFO(took.count() << " s");
-  CHECK(took.count() < 5.0);  // 0.1 s for the three iterations that differ
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  INFO(took << " s");
+  CHECK(took < 5.0);  // 0.1 s for the three iterations that differ
 }
 
 TEST_CASE("many iterations cost as little as a few") {
@@ -175,8 +175,8 @@ TEST_CASE("many iterations cost as little as a few") {
   }
   const Graph g = tiny_graph(tensors, ops);
   const Plan plan = tiny_plan(g, actions, pool);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process alone: the machine may be busy
   CHECK(rules(check_tiny(g, plan, 20, 5000, 1'000'000'000)).empty());
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  CHECK(took.count() < 2.0);  // a few ms; one by one it would be hours
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  CHECK(took < 2.0);  // a few ms; one by one it would be hours
 }

@@ -14,7 +14,7 @@ inline NpuFigures sample_figures(int npu) {
   f.ideal = Seconds(1);
   f.stall = f.iteration - f.ideal;
   f.slowdown = f.iteration.value / f.ideal.value;
-  f.stalls = {f.stall, Seconds(0), Seconds(0), Seconds(0), Seconds(0)};
+  f.stalls.late_transfer = f.stall;
   f.late_transfer = {Seconds(0.01), Seconds(0.02), Seconds(0.03), Seconds(0.04), Seconds(0.05)};
   f.per_op = {7, Seconds(0.06), Seconds(0.05)};
   f.hbm_peak = Bytes(4000 + npu);
