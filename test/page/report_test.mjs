@@ -101,6 +101,8 @@ test("it prints on white paper, all sections", async () => {
   assert.ok((await p.pdf({ format: "A4" })).length > 10000);
   // Nothing is wider than A4 between its margins (210 - 24 mm), charts drawn for a wider screen included.
   await p.setViewportSize({ width: Math.floor((210 - 24) / 25.4 * 96), height: 900 });
+  // Charts follow the width when the browser has drawn again.
+  await p.waitForFunction(() => document.documentElement.scrollWidth <= innerWidth, null, { timeout: 10000 }).catch(() => {});
   const [wide, ...charts] = await p.evaluate(() => [document.documentElement.scrollWidth - innerWidth,
     ...[...document.querySelectorAll("canvas")].map((c) => c.getBoundingClientRect().right - innerWidth)]);
   assert.ok(wide <= 0, `${wide} px beyond the paper`);
