@@ -18,6 +18,11 @@ struct Pattern {
   int group = 0, offload = 0;
 };
 
+// A copy of a layer's weight: behind which op it starts (none: at the iteration's start), for which op.
+struct Load {
+  OpId after, use;
+};
+
 class VllmSettings {
  public:
   VllmSettings(const Plan& plan, const Graph& graph) : plan_(plan), graph_(graph) {}
@@ -77,13 +82,20 @@ class VllmSettings {
       const int layer = layer_of(action.tensor);
       if (layer < 0) ++outside_;
       pieces_ += action.bytes() != tensor.bytes;
+      if (layer >= 0) look_at_load(action);
       if (!counted.insert(action.tensor).second) continue;
       loaded_bytes_ += tensor.bytes;
-      if (layer < 0) continue;
-      loaded_[layer] += tensor.bytes;
-      const int anchor = action.after_op.is_none() ? -1 : graph_.op(action.after_op).layer;
-      anchors_[layer].push_back(anchor);
+      if (layer >= 0) loaded_[layer] += tensor.bytes;
     }
+  }
+
+  void look_at_load(const Action& action) {
+    const auto accesses = graph_.accesses(action.tensor);
+    OpId use = action.before_op;
+    for (std::size_t i = 0; i < accesses.size() && use.is_none(); ++i)
+      if (action.after_op.is_none() || action.after_op < accesses[i].op) use = accesses[i].op;
+    if (use.is_none()) use = accesses.front().op;  // of the next iteration
+    (action.scope == IterationScope::kFirst ? first_loads_ : loads_).push_back({action.after_op, use});
   }
 
   std::optional<Pattern> find_pattern() const {
@@ -99,19 +111,34 @@ class VllmSettings {
     return std::nullopt;
   }
 
-  // How many offloaded layers ahead the copies start: of the steps that the anchors show, the most frequent,
-  // the least of them.
+  // The last op of each run of an offloaded layer, in program order; neighbours of the same layer are one.
+  std::vector<OpId> ends_of_runs() const {
+    std::vector<OpId> ends;
+    int before = -1;
+    for (std::size_t i = 0; i < graph_.ops().size(); ++i) {
+      const int layer = graph_.ops()[i].layer;
+      if (loaded_.count(layer) == 0) continue;
+      if (layer != before) ends.emplace_back();
+      before = layer;
+      ends.back() = OpId(i);
+    }
+    return ends;
+  }
+
+  // How many offloaded layers ahead the copies start: of the steps that they show, the most frequent, the
+  // least of them. A plan's copies of the first iteration alone, which has no layers before it, count only
+  // where there are no others.
   int find_step() {
-    std::vector<int> order;
-    for (const auto& [layer, _] : loaded_) order.push_back(layer);
-    const int count = static_cast<int>(order.size());
+    const std::vector<OpId> ends = ends_of_runs();
+    const auto runs_before = [&](auto position) { return static_cast<int>(position - ends.begin()); };
     std::map<int, int> votes;
-    for (int place = 0; place < count; ++place)
-      for (const int anchor : anchors_[order[static_cast<std::size_t>(place)]]) {
-        int from = place - 1;  // the offloaded layer that has run, counted back around the iteration's start
-        while (from >= 0 && order[static_cast<std::size_t>(from)] > anchor) --from;
-        ++votes[place - from];
-      }
+    for (const Load& load : loads_.empty() ? first_loads_ : loads_) {
+      // The copy starts behind the run `from` (-1: that of the iteration before), and is for the run `to`.
+      const int from =
+          load.after.is_none() ? -1 : runs_before(std::upper_bound(ends.begin(), ends.end(), load.after)) - 1;
+      const int to = runs_before(std::lower_bound(ends.begin(), ends.end(), load.use));
+      ++votes[to > from ? to - from : to - from + static_cast<int>(ends.size())];
+    }
     int step = 1, most = 0, all = 0;
     for (const auto& [candidate, number] : votes) {
       all += number;
@@ -153,7 +180,7 @@ class VllmSettings {
   const Graph& graph_;
   int layers_ = 0;
   std::map<int, Bytes> layer_bytes_, loaded_;  // of weights, by layer
-  std::map<int, std::vector<int>> anchors_;    // of the loads, by layer: the layer they start behind
+  std::vector<Load> loads_, first_loads_;      // of every or later iterations; of the first alone
   std::map<std::string, std::size_t> others_;  // actions by kind
   Bytes loaded_bytes_;
   std::size_t pieces_ = 0, outside_ = 0;

@@ -2,9 +2,11 @@
 #include "sim/export/plan_table.h"
 #include "sim/export/schedule.h"
 #include "sim/export/vllm_settings.h"
+#include "sim/policy/layer_ahead.h"
 #include "test/model/message.h"
 #include "test/support/catch.h"
 #include "test/support/tiny.h"
+#include "test/support/toy.h"
 
 namespace hyperoffload {
 namespace {
@@ -132,6 +134,30 @@ TEST_CASE("the layers of case 1 become vLLM's settings") {
                    "\"offload_group_size\": 4, \"offload_num_in_group\": 2, \"offload_prefetch_step\": " +
                        std::to_string(step)));
   }
+}
+
+TEST_CASE("vLLM's settings of a layer_ahead plan are those that it was made with") {
+  // Copies that wrap around the iteration, and those of the first iteration alone, say the same step; as many
+  // steps ahead as there are offloaded layers (4 of 8) is behind the layer's own last use.
+  for (const int step : {1, 2, 3, 4})
+    for (const std::int64_t copy : {20, 30}) {  // us of a copy, against 10 of a layer
+      Toy toy;
+      for (int i = 0; i < 8; ++i) toy.weight(copy);
+      for (int i = 0; i < 8; ++i) toy.at(toy.op(10, {TensorId(static_cast<std::size_t>(i))}, {})).layer = i;
+      const Graph graph = toy.graph();
+      const Exported settings =
+          plan_to_vllm_settings(layer_ahead(graph, toy.hardware, 4, {4, 2, step}).plan, graph);
+      CHECK(contains(settings.text,
+                     "\"offload_group_size\": 4, \"offload_num_in_group\": 2, \"offload_prefetch_step\": " +
+                         std::to_string(step) + ", \"lost\": []"));
+    }
+}
+
+TEST_CASE("vLLM's settings count copies that start elsewhere") {
+  // In each iteration layers 2 and 3 are copied from its start on: 1 and 2 offloaded layers ahead; 6 and 7 are 2 ahead.
+  const Streamed s = streamed(8, {2, 3, 6, 7}, 2);
+  CHECK(plan_to_vllm_settings(s.plan, s.graph).remarks ==
+        std::vector<std::string>{"1 of 4 copies start elsewhere than 2 offloaded layers ahead"});
 }
 
 TEST_CASE("layers of no pattern become gigabytes on the host, and what is lost is said") {
