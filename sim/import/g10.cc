@@ -110,8 +110,7 @@ G10Program read_net(const std::string& text, const std::vector<std::string>& fil
   const std::string net = source_name(files[0]);
   std::vector<Rows> rows;
   std::optional<std::int64_t> batch;
-  if (options.batch) batch = whole_number(*options.batch, "--batch", "a batch size", kMaxBatch);
-  if (batch && *batch == 0) throw InputError("--batch", "0", "1 or more");
+  if (options.batch) batch = whole_number(*options.batch, "--batch", "a batch size", kMaxBatch, 1);
   for (std::size_t i = 1; i < files.size(); ++i) {
     rows.push_back(read_rows(files[i]));
     const std::optional<std::int64_t> named = batch_in_name(files[i]);

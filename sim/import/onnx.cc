@@ -19,7 +19,7 @@ class OnnxImport {
       : maker_("onnx", files),
         costs_(options.costs && !one_word(*options.costs, "--costs", {"shapes"}).empty()),
         fold_(options.fold && !one_word(*options.fold, "--fold", {"constants"}).empty()) {
-    if (options.batch) batch_ = whole_number(*options.batch, "--batch", "a batch size", 1'000'000);
+    if (options.batch) batch_ = whole_number(*options.batch, "--batch", "a batch size", 1'000'000, 1);
     TextStream stream(files[0], "an ONNX model");
     model_ = read_onnx(stream);
   }
@@ -27,6 +27,9 @@ class OnnxImport {
   ImportResult run() {
     if (!model_.name.empty()) maker_.name(model_.name);
     collect_values();
+    if (batch_ && open_ == 0)
+      throw InputError(maker_.source(), "--batch for a model whose dimensions are all given",
+                       "a model that leaves dimensions open, or no --batch");
     infer_onnx_shapes(model_, values_);
     for (const OnnxNode& node : model_.nodes) add(node);
     for (const OnnxTensor& output : model_.outputs)

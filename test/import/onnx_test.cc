@@ -82,6 +82,14 @@ TEST_CASE("an ONNX graph becomes ops with tensors of inferred sizes") {
   CHECK(g.ops()[1].hbm_bytes == Bytes(2 * (2 * 5 * 4 * 4 * 4)));
   CHECK(g.tensor(tiny::tensor_named(g, "w")).kind == TensorKind::kWeight);
   CHECK(g.tensor(tiny::tensor_named(g, "x")).kind == TensorKind::kInput);
+  options.batch = "0";
+  CHECK(contains(input_error([&] { import_graph(graph, options); }),
+                 "--batch: found \"0\", expected a batch size, a whole number from 1 to 1000000"));
+  options.batch = "2";
+  const std::string closed = node("Relu", {"x"}, {"y"}) + value(kInput, "x", kFloat, {1, 3}) +
+                             value(kOutput, "y", kFloat, {1, 3});
+  CHECK(contains(input_error([&] { import_graph(closed, options); }),
+                 "found --batch for a model whose dimensions are all given"));
   const auto open = import_graph(graph);
   CHECK(has_remark(open, "2 dimensions left open in the file (--batch N fills them in)"));
   CHECK(has_remark(open, "no times"));
