@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <queue>
 #include <set>
 #include <unordered_map>
@@ -21,6 +22,7 @@ const char* kCollectives[] = {
     "all-reduce", "reduce",         "all-gather",           "gather", "scatter", "broadcast",
     "all-to-all", "reduce-scatter", "reduce-scatter-block", "barrier"};
 constexpr std::int64_t kBarrier = 9;
+constexpr std::uint64_t kLongestMicros = std::numeric_limits<std::int64_t>::max();
 
 // An order that keeps every dependency; of the nodes that may come next, the one that started first, then the
 // one that stands first in the file.
@@ -196,6 +198,10 @@ class ChakraImport {
                               : host ? "host"
                                      : "compute");
     without_cpu_flag_ += !node.is_cpu_op && !communicates;
+    if (node.duration_us > kLongestMicros)
+      throw InputError(fmt::format("{}: node {} ({})", stream_.source(), node.id, in_quotes(node.name)),
+                       fmt::format("a duration of {} us", node.duration_us),
+                       fmt::format("at most {} us (beyond are negative numbers)", kLongestMicros));
     if (node.duration_us > 0) op.duration = Seconds(static_cast<double>(node.duration_us) / 1e6);
     if (communicates) {
       communicate(node, op);

@@ -39,6 +39,15 @@ std::vector<std::string> op_names(const Graph& graph) {
 
 }  // namespace
 
+TEST_CASE("a Chakra duration that is a negative number is refused") {
+  // A duration is unsigned on the wire: -5 is written as 2^64 - 5.
+  const auto with = [](std::uint64_t us) { return [us] { import_nodes({node(1, "a", kCompute, number(7, us))}); }; };
+  CHECK(contains(input_error(with(~std::uint64_t{0} - 4)),
+                 "node 1 (\"a\"): found a duration of 18446744073709551611 us, expected at most"));
+  with((std::uint64_t{1} << 63) - 1)();
+  CHECK(contains(input_error(with(std::uint64_t{1} << 63)), "found a duration of 9223372036854775808 us"));
+}
+
 TEST_CASE("Chakra nodes become ops with their times, FLOPs, bytes and dependencies") {
   // In the file the last comes first; id 0 is absent on the wire; num_ops as int64 (9), tensor_size as uint64
   // (13).
