@@ -39,7 +39,7 @@ class EventReader {
  private:
   struct Event {
     std::uint32_t name = 0, process = 0, thread = 0;
-    Picoseconds start = 0, duration = 0;
+    std::optional<Picoseconds> start, duration;  // none: not given
   };
 
   void event(const std::string& array, std::size_t index, const JsonRecord& r) {
@@ -51,9 +51,9 @@ class EventReader {
         thread_names_[{r.text(kProcess), r.text(kThread)}] = r.text(kGivenName);
     }
     if (phase != "X") return;
-    const auto time = [&](Field field, const char* key) -> Picoseconds {
-      if (!r.has(field)) return 0;
-      if (const auto time = parse_picoseconds(r.text(field), kPicosPerMicro)) return *time;
+    const auto time = [&](Field field, const char* key) -> std::optional<Picoseconds> {
+      if (!r.has(field)) return std::nullopt;
+      if (const auto time = parse_picoseconds(r.text(field), kPicosPerMicro)) return time;
       throw InputError(fmt::format("{}: {}[{}].{}", stream_.source(), array, index, key),
                        in_quotes(r.text(field)), "microseconds");
     };

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <unordered_set>
 
 #include "sim/import/json_records.h"
+#include "sim/import/trace_maker.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 
@@ -108,13 +110,11 @@ class NodeReader {
     };
     reader.member = [this](const std::string& key, const JsonValue& value) {
       if (key == "schema") trace_.schema = value.text;
-      keys_.push_back(key);
+      members_.add(key, value);
     };
     read_json_records(stream_, reader);
     if (trace_.nodes.empty())
-      throw InputError(stream_.source(),
-                       "no nodes" + (keys_.empty() ? "" : " (keys: " + in_quotes(keys_[0]) + ", ...)"),
-                       stream_.expected());
+      throw InputError(stream_.source(), members_.without_records("nodes"), stream_.expected());
     arrange();
     return std::move(trace_);
   }
@@ -130,7 +130,7 @@ class NodeReader {
     if (r.value(kControl).type == JsonValue::Type::kArray)
       throw InputError(fmt::format("{}: nodes[{}].ctrl_deps", stream_.source(), index), "an array",
                        "the id of the parent");
-    node.parent = number_or(field(kParent), number_or(field(kControl), 0));
+    node.parent = number_or(field(kParent), number_or(field(kControl), -1));
     node.name = trace_.names.number(r.text(kName));
     node.record_id = number_or(field(kRecordId), 0);
     node.thread = number_or(field(kThread), 0);
@@ -162,23 +162,75 @@ class NodeReader {
       collect_tensors(values->items[i], i < changed.size() && changed[i], uses);
   }
 
+  // The place of a node, sorted by id; nodes.size() if there is none.
+  std::size_t place_of(std::int64_t id) const {
+    const auto found = std::lower_bound(trace_.nodes.begin(), trace_.nodes.end(), id,
+                                        [](const ExecutionNode& node, std::int64_t wanted) { return node.id < wanted; });
+    return found != trace_.nodes.end() && found->id == id ? static_cast<std::size_t>(found - trace_.nodes.begin())
+                                                          : trace_.nodes.size();
+  }
+
+  void make_forest() {
+    std::vector<ExecutionNode>& nodes = trace_.nodes;
+    std::set<std::int64_t> absent;
+    std::size_t absent_uses = 0, own = 0, cycles = 0;
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      ExecutionNode& node = nodes[i];
+      if (node.parent == node.id) {
+        own += i > 0;
+        node.parent = -1;
+      } else if (node.parent >= 0 && place_of(node.parent) == nodes.size()) {
+        absent.insert(node.parent);
+        ++absent_uses;
+        node.parent = -1;
+      }
+    }
+    std::vector<std::size_t> walk_of(nodes.size());  // by which walk up a node was reached; 0: by none
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      std::size_t at = i;
+      while (walk_of[at] == 0) {
+        walk_of[at] = i + 1;
+        if (nodes[at].parent >= 0) at = place_of(nodes[at].parent);
+      }
+      if (walk_of[at] != i + 1 || nodes[at].parent < 0) continue;
+      std::size_t least = at;
+      for (std::size_t next = place_of(nodes[at].parent); next != at; next = place_of(nodes[next].parent))
+        least = std::min(least, next);
+      nodes[least].parent = -1;
+      ++cycles;
+    }
+    remark_parents(absent_uses, absent.size(), own, cycles);
+  }
+
+  void remark_parents(std::size_t absent_uses, std::size_t absent, std::size_t own, std::size_t cycles) {
+    if (absent > 0)
+      trace_.remarks.push_back(fmt::format(
+          "{} {} {} that {} not in the file: taken as roots", count_of(absent_uses, "node"),
+          absent_uses == 1 ? "names" : "name", count_of(absent, "parent"), absent == 1 ? "is" : "are"));
+    if (own > 0)
+      trace_.remarks.push_back(fmt::format("{} that {} the node itself {} left out", count_of(own, "parent"),
+                                           own == 1 ? "is" : "are", own == 1 ? "is" : "are"));
+    if (cycles > 0)
+      trace_.remarks.push_back(fmt::format("{} that close{} a cycle {} left out", count_of(cycles, "parent"),
+                                           cycles == 1 ? "s" : "", cycles == 1 ? "is" : "are"));
+  }
+
   void arrange() {
     std::stable_sort(trace_.nodes.begin(), trace_.nodes.end(),
                      [](const ExecutionNode& a, const ExecutionNode& b) { return a.id < b.id; });
-    std::unordered_set<std::int64_t> parents;
-    for (const ExecutionNode& node : trace_.nodes)
-      if (node.parent != node.id) parents.insert(node.parent);
-    for (std::size_t i = 0; i < trace_.nodes.size(); ++i) {
-      if (i > 0 && trace_.nodes[i].id == trace_.nodes[i - 1].id)
+    for (std::size_t i = 1; i < trace_.nodes.size(); ++i)
+      if (trace_.nodes[i].id == trace_.nodes[i - 1].id)
         throw InputError(stream_.source(), fmt::format("the node id {} twice", trace_.nodes[i].id),
                          "each once");
-      trace_.nodes[i].leaf = parents.count(trace_.nodes[i].id) == 0;
-    }
+    make_forest();
+    std::unordered_set<std::int64_t> parents;
+    for (const ExecutionNode& node : trace_.nodes) parents.insert(node.parent);
+    for (ExecutionNode& node : trace_.nodes) node.leaf = parents.count(node.id) == 0;
   }
 
   TextStream& stream_;
   ExecutionTrace trace_;
-  std::vector<std::string> keys_;
+  TopMembers members_;
 };
 
 }  // namespace

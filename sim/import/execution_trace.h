@@ -5,6 +5,10 @@
 // elements. What an operator changes in place stands in its schema ("Tensor(a!) self"). Fields that differ
 // between versions: parent or ctrl_deps; inputs as one array or as {values, shapes, types}; rf_id and tid in
 // the node or among its attrs.
+//
+// The nodes must be a forest. A node whose parent isn't in the file is a root, and so is one that is its own
+// parent (the process node writes itself so); of parents in a cycle, that of the smallest id is left out. All but
+// the process node are counted. O(nodes log nodes).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +30,7 @@ struct TensorUse {
 };
 
 struct ExecutionNode {
-  std::int64_t id = 0, parent = 0, record_id = 0, thread = 0;
+  std::int64_t id = 0, parent = -1, record_id = 0, thread = 0;  // parent -1: none
   std::uint32_t name = 0;
   bool leaf = true;          // no node has it as its parent
   bool is_operator = false;  // it has a schema
@@ -37,6 +41,7 @@ struct ExecutionTrace {
   std::string schema;
   std::vector<ExecutionNode> nodes;  // by id, which is the order they began in
   NameTable names;
+  std::vector<std::string> remarks;  // on parents that had to be left out
   const std::string& name(const ExecutionNode& node) const { return names.name(node.name); }
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "sim/model/error.h"
+#include "sim/model/nearest_name.h"
 #include "sim/model/utf8.h"
 
 namespace hyperoffload {
@@ -231,12 +232,12 @@ class RecordAssembler {
   }
 
   bool open_member(Type type) {
+    if (reader_.member) reader_.member(top_key_, make(type, nullptr));
     if (type == Type::kArray && is_array_of_records(top_key_)) {
       in_array_ = in_member_ = true;
       index_ = 0;
       return true;
     }
-    if (reader_.member) reader_.member(top_key_, make(type, nullptr));
     skipped_ = 1;
     return true;
   }
@@ -310,6 +311,18 @@ void read_json_records(TextStream& stream, const JsonRecordReader& reader) {
   if (source.ended) throw InputError(stream.source(), "an empty file", stream.expected());
   RecordAssembler assembler(stream, reader);
   nlohmann::json::sax_parse(Characters(&source), Characters(), &assembler);
+}
+
+std::string TopMembers::without_records(const std::string& array) const {
+  constexpr std::size_t kShown = 8;
+  std::string keys;
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    const auto& [key, type] = members_[i];
+    if (key == array) return (type == Type::kArray ? "no records in " : "no array in ") + array;
+    if (i < kShown) keys += (i > 0 ? ", " : "") + in_quotes(key);
+  }
+  if (members_.size() > kShown) keys += ", ...";
+  return "no " + array + (keys.empty() ? "" : " (keys: " + keys + ")");
 }
 
 }  // namespace hyperoffload

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/import/text_stream.h"
@@ -47,10 +48,20 @@ struct JsonRecordReader {
   std::vector<std::string> arrays;  // top-level keys; "" is the top level itself
   std::vector<JsonField> fields;
   std::function<void(const std::string& array, std::size_t index, const JsonRecord& record)> record;
-  // A top-level member that is no array of records; of a container only that it is there. May be absent.
+  // A top-level member, as it begins; of a container only that it is there. May be absent.
   std::function<void(const std::string& key, const JsonValue& value)> member;
 };
 
 void read_json_records(TextStream& stream, const JsonRecordReader& reader);
+
+// Says why a file has no records in `array`: the key isn't among its members, or is no array, or an empty one.
+class TopMembers {
+ public:
+  void add(const std::string& key, const JsonValue& value) { members_.emplace_back(key, value.type); }
+  std::string without_records(const std::string& array) const;
+
+ private:
+  std::vector<std::pair<std::string, JsonValue::Type>> members_;
+};
 
 }  // namespace hyperoffload

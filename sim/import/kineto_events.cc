@@ -112,9 +112,10 @@ class KinetoReader {
     reader.record = [this](const std::string&, std::size_t index, const JsonRecord& record) {
       event(index, record);
     };
-    reader.member = [this](const std::string& key, const JsonValue&) { other_keys_.push_back(key); };
+    reader.member = [this](const std::string& key, const JsonValue& value) { members_.add(key, value); };
     read_json_records(stream_, reader);
-    if (events_.events == 0) fail_without_events();
+    if (events_.events == 0)
+      throw InputError(stream_.source(), members_.without_records("traceEvents"), stream_.expected());
     name_engines();
     remark();
     return std::move(events_);
@@ -136,13 +137,14 @@ class KinetoReader {
       launch(index, r);
   }
 
-  Picoseconds time(std::size_t index, const JsonRecord& r, Field field, const char* key) const {
-    if (!r.has(field)) return 0;
+  // nullopt: the event doesn't say it.
+  std::optional<Picoseconds> time(std::size_t index, const JsonRecord& r, Field field, const char* key) const {
+    if (!r.has(field)) return std::nullopt;
     const auto time = parse_picoseconds(r.text(field), kPicosPerMicro);
     if (!time)
       throw InputError(fmt::format("{}: traceEvents[{}].{}", stream_.source(), index, key),
                        in_quotes(r.text(field)), "microseconds");
-    return *time;
+    return time;
   }
 
   void device(std::size_t index, const JsonRecord& r) {
@@ -151,8 +153,9 @@ class KinetoReader {
     if (options_.device && device != *options_.device) return;
     ++device_categories_seen_[r.text(kCategory)];
     const std::string stream = r.has(kStream) ? r.text(kStream) : r.text(kThread);
-    const Picoseconds duration = time(index, r, kDuration, "dur");
-    timeline_.add(r.text(kName), engine(device, stream), time(index, r, kStart, "ts"), duration);
+    const std::optional<Picoseconds> given = time(index, r, kDuration, "dur");
+    const Picoseconds duration = given.value_or(0);
+    timeline_.add(r.text(kName), engine(device, stream), time(index, r, kStart, "ts"), given);
     events_.device.push_back({whole_or_none(r.text(kCorrelation)), whole_or_none(r.text(kExternalId))});
     const std::string& name = r.text(kName);
     std::size_t& communication = communication_[engine(device, stream)];
@@ -181,17 +184,23 @@ class KinetoReader {
   }
 
   void host_op(std::size_t index, const JsonRecord& r) {
-    const Picoseconds start = time(index, r, kStart, "ts");
+    const std::optional<Picoseconds> start = time(index, r, kStart, "ts");
+    if (!start) {
+      ++unplaced_;
+      return;
+    }
     events_.host_ops.push_back({events_.names.number(r.text(kName)), events_.names.number(r.text(kThread)),
-                                start, start + time(index, r, kDuration, "dur"),
+                                *start, *start + time(index, r, kDuration, "dur").value_or(0),
                                 whole_or_none(r.text(kExternalId)),
                                 whole_or_none(r.text(kRecordFunctionId))});
   }
 
   void launch(std::size_t index, const JsonRecord& r) {
-    events_.launches.try_emplace(
-        whole_or_none(r.text(kCorrelation)),
-        LaunchEvent{time(index, r, kStart, "ts"), events_.names.number(r.text(kThread))});
+    if (const std::optional<Picoseconds> start = time(index, r, kStart, "ts"))
+      events_.launches.try_emplace(whole_or_none(r.text(kCorrelation)),
+                                   LaunchEvent{*start, events_.names.number(r.text(kThread))});
+    else
+      ++unplaced_;
   }
 
   void memory(std::size_t index, const JsonRecord& r) {
@@ -204,13 +213,17 @@ class KinetoReader {
     if (std::from_chars(text.data(), text.data() + text.size(), bytes).ec != std::errc())
       throw InputError(fmt::format("{}: traceEvents[{}].args.Bytes", stream_.source(), index),
                        in_quotes(text), "whole bytes");
-    const Picoseconds at = time(index, r, kStart, "ts");
-    if (events_.memory.empty() || at < first_memory_) {
-      first_memory_ = at;
+    const std::optional<Picoseconds> at = time(index, r, kStart, "ts");
+    if (!at) {
+      ++unplaced_;
+      return;
+    }
+    if (events_.memory.empty() || *at < first_memory_) {
+      first_memory_ = *at;
       events_.allocated_before = std::max<std::int64_t>(0, whole_or_none(r.text(kTotalAllocated)) - bytes);
     }
     events_.memory.push_back(
-        {at, bytes, r.text(kDeviceType) + '/' + r.text(kDeviceId) + '/' + r.text(kAddress)});
+        {*at, bytes, r.text(kDeviceType) + '/' + r.text(kDeviceId) + '/' + r.text(kAddress)});
   }
 
   bool only_communicates(EngineId id) const { return communication_.at(id) == ops_on_.at(id); }
@@ -231,6 +244,9 @@ class KinetoReader {
     maker_.remark(fmt::format("{} from device events ({}); {} are none", count_of(timeline_.size(), "op"),
                               counts_by_category(device_categories_seen_),
                               count_of(events_.events - timeline_.size(), "other event")));
+    if (unplaced_ > 0)
+      maker_.remark(fmt::format("{} of the host or of memory without a start: not used",
+                                count_of(unplaced_, "event")));
     if (too_fast_ > 0)
       maker_.remark(
           fmt::format("{} between host and device faster than {:.6g} GB/s, the fastest with {:.6g} GB/s: "
@@ -238,14 +254,6 @@ class KinetoReader {
                       "the call, not of the copy{}",
                       count_of(too_fast_, "copy", "copies"), link_.value / 1e9, fastest_ / 1e9,
                       options_.link ? "" : ", unless the link is faster than PCIe 5.0 x16 (--link tells)"));
-  }
-
-  [[noreturn]] void fail_without_events() const {
-    std::string keys;
-    for (std::size_t i = 0; i < std::min<std::size_t>(other_keys_.size(), 8); ++i)
-      keys += (i > 0 ? ", " : "") + in_quotes(other_keys_[i]);
-    throw InputError(stream_.source(), keys.empty() ? "no events" : "no traceEvents (keys: " + keys + ")",
-                     stream_.expected());
   }
 
   [[noreturn]] void fail_without_device_events() const {
@@ -267,9 +275,10 @@ class KinetoReader {
   std::map<std::string, std::size_t> devices_, device_categories_seen_;
   std::map<std::pair<std::string, std::string>, EngineId> engines_;
   std::map<EngineId, std::size_t> ops_on_, communication_;  // by engine
-  std::vector<std::string> other_keys_;
+  TopMembers members_;
   BytesPerSecond link_ = kUsualLink;
   std::size_t too_fast_ = 0;
+  std::size_t unplaced_ = 0;  // events of the host or of memory without a start
   double fastest_ = 0;
   Picoseconds first_memory_ = 0;
 };

@@ -274,6 +274,7 @@ void link_execution_trace(const std::string& file, const KinetoEvents& events, c
                           TraceMaker& maker) {
   TextStream stream(file, "a PyTorch execution trace");
   const ExecutionTrace trace = read_execution_trace(stream);
+  for (const std::string& sentence : trace.remarks) maker.remark(sentence);
   Linker(trace, ops, maker).link(events, NodeMatches(events, trace, stream.source()).find());
 }
 

@@ -129,8 +129,11 @@ class Reader {
       ++events_;
       if (record.text(kPhase) == "X") event(index, record);
     };
+    TopMembers members;
+    reader.member = [&](const std::string& key, const JsonValue& value) { members.add(key, value); };
     read_json_records(stream_, reader);
-    if (events_ == 0) throw InputError(stream_.source(), "no traceEvents", stream_.expected());
+    if (events_ == 0)
+      throw InputError(stream_.source(), members.without_records("traceEvents"), stream_.expected());
     for (const auto& [id, seconds] : kernels_) {
       const auto work = works_.find(id);
       if (work == works_.end())

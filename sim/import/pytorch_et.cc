@@ -88,6 +88,7 @@ class OperatorTrace {
     std::size_t before = 0;
     for (std::size_t i = 0; i < tensors_.size(); ++i)
       before += !tensors_[i].is_none() && lives_.lives()[i].there_before;
+    for (const std::string& sentence : trace_.remarks) maker_.remark(sentence);
     if (before > 0)
       maker_.remark(fmt::format("{} there before the trace: weights among these can't be told from inputs",
                                 count_of(before, "storage")));

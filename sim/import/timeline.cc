@@ -56,9 +56,10 @@ bool chosen(const std::optional<std::string>& value, const std::string& name, co
 
 }  // namespace
 
-void StreamTimeline::add(const std::string& name, EngineId engine, Picoseconds start, Picoseconds duration) {
-  events_.push_back(
-      {names_.number(name), static_cast<std::uint32_t>(events_.size()), engine, start, duration});
+void StreamTimeline::add(const std::string& name, EngineId engine, std::optional<Picoseconds> start,
+                         std::optional<Picoseconds> duration) {
+  events_.push_back({names_.number(name), static_cast<std::uint32_t>(events_.size()), engine,
+                     start.value_or(0), duration.value_or(0), start.has_value(), duration.has_value()});
 }
 
 void StreamTimeline::sort() {
@@ -96,11 +97,19 @@ std::vector<StreamTimeline::Stream> StreamTimeline::look_at_streams(bool clip) {
 
 void StreamTimeline::remark(TraceMaker& maker, const std::vector<Stream>& streams,
                       const ImportOptions& options) const {
-  std::size_t zero = 0, instant = 0;
+  std::size_t zero = 0, instant = 0, no_start = 0, no_duration = 0;
   for (const Event& event : events_) {
+    no_start += !event.has_start;
+    no_duration += !event.has_duration;
+    if (!event.has_start || !event.has_duration) continue;
     zero += event.untimed();
     instant += !event.untimed() && event.duration == 0;
   }
+  if (no_start > 0)
+    maker.remark(fmt::format("{} without a start: they stand at the end, and shift no origin",
+                             count_of(no_start, "event")));
+  if (no_duration > 0)
+    maker.remark(fmt::format("{} without a duration: 0 taken", count_of(no_duration, "event")));
   if (zero > 0)
     maker.remark(fmt::format("{} with zero time: they stand at the end, and shift no origin",
                              count_of(zero, "event")));

@@ -5,11 +5,12 @@
 // said; `gaps` keep puts idle ops in, `dependencies` observed lets an op wait for the last op of each other
 // stream that had ended when it started. Events of one stream that overlap are counted: a replay runs them
 // one after another; `overlaps` clip ends an op where the next one starts. An event whose start and duration
-// are 0 has no time: it goes to the end, and the origin is that of the others. O(events log events + events *
-// streams).
+// are 0, or whose start isn't given, has no time: it goes to the end, and the origin is that of the others. A
+// duration that isn't given is 0. Both are counted. O(events log events + events * streams).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ namespace hyperoffload {
 class StreamTimeline {
  public:
   // Events are numbered in the order they are added.
-  void add(const std::string& name, EngineId engine, Picoseconds start, Picoseconds duration);
+  void add(const std::string& name, EngineId engine, std::optional<Picoseconds> start,
+           std::optional<Picoseconds> duration);
   std::size_t size() const { return events_.size(); }
 
   // Puts the ops into the trace, and remarks; says for each event which op it became.
@@ -33,8 +35,9 @@ class StreamTimeline {
     std::uint32_t name = 0, number = 0;
     EngineId engine;
     Picoseconds start = 0, duration = 0;
+    bool has_start = true, has_duration = true;
     Picoseconds end() const { return start + duration; }
-    bool untimed() const { return start == 0 && duration == 0; }
+    bool untimed() const { return !has_start || (start == 0 && duration == 0); }
   };
   // What one stream looked like.
   struct Stream {

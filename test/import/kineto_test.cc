@@ -76,6 +76,28 @@ TEST_CASE("events with zero time are counted and shift no origin (case 70)") {
                  "found 1 op without any time or bytes"));  // case 63
 }
 
+TEST_CASE("events without a start or a duration are counted as such, and shift no origin") {
+  const std::string no_start =
+      R"({"ph": "X", "cat": "kernel", "name": "s", "dur": 2, "args": {"device": 0, "stream": 7}})";
+  const std::string no_duration =
+      R"({"ph": "X", "cat": "kernel", "name": "d", "ts": 1001, "dur": null, "args": {"device": 0, "stream": 7}})";
+  const auto result =
+      import_events({no_start, device_event("kernel", "n", 7, "null", "3"),
+                     device_event("kernel", "a", 7, "1000", "1"), no_duration});
+  CHECK(op_names(result.graph) == std::vector<std::string>{"a", "d", "s", "n"});
+  CHECK(total_seconds(result.graph) == Approx((2 + 3 + 1) * 1e-6));
+  CHECK(has_remark(result, "2 events without a start: they stand at the end, and shift no origin"));
+  CHECK(has_remark(result, "1 event without a duration: 0 taken"));
+  CHECK_FALSE(has_remark(result, "a duration of 0"));
+  CHECK_FALSE(has_remark(result, "zero time"));
+  CHECK_FALSE(has_remark(result, "idle"));
+  CHECK(contains(result.graph.meta_json(), "\"origin_us\": \"1000\""));
+  const TemporaryFiles files;
+  const auto ascend = import_trace("ascend", {files.add("a.json", "[" + no_start + "," + no_duration + "]")}, {});
+  CHECK(has_remark(ascend, "1 event without a start"));
+  CHECK(has_remark(ascend, "1 event without a duration"));
+}
+
 TEST_CASE("overlaps on one stream are counted, and clipped where asked for (case 71)") {
   // a runs 4 us into b: the stream is busy from 0 to 12.
   const std::vector<std::string> events = {device_event("kernel", "a", 7, "100", "10"),
@@ -233,6 +255,12 @@ TEST_CASE("an execution trace gives the kernels of a Kineto trace their tensors"
   CHECK(add.reads == std::vector<TensorId>{ids["storage12"]});
   CHECK(add.writes == std::vector<TensorId>{ids["storage20"]});
   CHECK(has_remark(result, "4 storages of the execution trace, 2 of them there before it"));
+  CHECK_FALSE(has_remark(result, "parent"));
+  std::string rootless = nodes;
+  rootless.replace(rootless.find("\"parent\": 1, \"tid\": 1"), 11, "\"parent\": 8");
+  CHECK(has_remark(
+      import_trace("kineto", {files.add("trace.json", trace), files.add("et1.json", rootless)}, {}),
+      "1 node names 1 parent that is not in the file"));
   // Another run: no operator of that name.
   std::string different = nodes;
   for (std::size_t at = different.find("aten::mm\""); at != std::string::npos;
@@ -256,6 +284,11 @@ TEST_CASE("a Kineto trace that is no strict JSON is refused with line and column
   CHECK(contains(message(""), "found an empty file, expected a PyTorch profiler trace"));
   CHECK(contains(message("[1, 2]"), "found an array, expected a PyTorch profiler trace"));
   CHECK(contains(message("{\"nodes\": []}"), "found no traceEvents (keys: \"nodes\")"));
+  CHECK(contains(message("{}"), "found no traceEvents, expected"));
+  CHECK(contains(message("{\"traceEvents\": [], \"schemaVersion\": 1}"), "found no records in traceEvents"));
+  CHECK(contains(message("{\"traceEvents\": [1]}"), "found no records in traceEvents"));
+  for (const char* value : {"{}", "3", "null"})
+    CHECK(contains(message(std::string("{\"traceEvents\": ") + value + "}"), "found no array in traceEvents"));
   CHECK(contains(message(trace_of({device_event("kernel", "a", 7, "\"soon\"", "1")})),
                  "traceEvents[0].ts: found \"soon\", expected microseconds"));
   CHECK(contains(message(trace_of({device_event("kernel", "a", 7, "1", "-1")})),

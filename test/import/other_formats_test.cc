@@ -1,5 +1,6 @@
 // PyTorch execution traces alone, Ascend and MindSpore timelines, LLMServingSim's text.
 #include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 
 #include "sim/model/read_file.h"
@@ -70,7 +71,7 @@ TEST_CASE("an execution trace alone has the operators that work on the device") 
   CHECK(costed.ops()[0].hbm_bytes == Bytes(3 * 16));
   CHECK_FALSE(costed.ops()[0].duration);
   CHECK(contains(input_error([] { import_text("pytorch-et", "{\"schema\": \"1.1\", \"nodes\": []}"); }),
-                 "found no nodes"));
+                 "found no records in nodes"));
   CHECK(contains(input_error([] {
                    import_text("kineto", "{}", [] {
                      ImportOptions o;
@@ -79,6 +80,24 @@ TEST_CASE("an execution trace alone has the operators that work on the device") 
                    }());
                  }),
                  "--costs: found the format kineto, expected a format that has this option: pytorch-et"));
+}
+
+TEST_CASE("parents of an execution trace that make no forest are left out and counted (case 65)") {
+  const auto with_parents = [](const std::map<int, int>& parents) {
+    std::string text = kNodes;
+    for (const auto& [id, parent] : parents) {
+      const std::size_t at = text.find("\"ctrl_deps\": ", text.find("\"id\": " + std::to_string(id))) + 13;
+      text.replace(at, 1, std::to_string(parent));
+    }
+    return import_text("pytorch-et", text);
+  };
+  CHECK_FALSE(has_remark(with_parents({}), "parent"));  // the process is its own
+  CHECK(has_remark(with_parents({{3, 99}, {4, 99}, {5, 98}}),
+                   "3 nodes name 2 parents that are not in the file: taken as roots"));
+  CHECK(has_remark(with_parents({{4, 4}}), "1 parent that is the node itself is left out"));
+  const auto cycle = with_parents({{2, 4}});  // linear in mm, and mm in linear
+  CHECK(has_remark(cycle, "1 parent that closes a cycle is left out"));
+  CHECK(op_names(cycle.graph) == op_names(with_parents({}).graph));
 }
 
 TEST_CASE("every real execution trace imports") {
@@ -90,7 +109,9 @@ TEST_CASE("every real execution trace imports") {
     if (!contains(name, "_et.json")) continue;
     INFO(name);
     if (contains(name, ".tar")) continue;
-    const Graph g = import_trace("pytorch-et", {entry.path().string()}, {}).graph;
+    const auto result = import_trace("pytorch-et", {entry.path().string()}, {});
+    CHECK_FALSE(has_remark(result, "parent"));
+    const Graph& g = result.graph;
     // By other means: leaves with a schema and a device tensor, that aren't allocations nor return an input's
     // storage unchanged.
     const auto nodes = nlohmann::json::parse(read_file(entry.path().string(), "nodes"))["nodes"];
