@@ -103,6 +103,7 @@ class KinetoReader {
       }
     }
     if (options.link) link_ = parse_rate(*options.link, "--link");
+    if (link_.value <= 0) throw InputError("--link", in_quotes(*options.link), "a rate above 0");
   }
 
   KinetoEvents read() {

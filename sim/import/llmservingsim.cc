@@ -29,16 +29,18 @@ std::vector<std::string_view> words_of(std::string_view line) {
 }
 
 // "ALLREDUCE" -> "all-reduce".
-std::string collective_kind(std::string_view type) {
+std::string collective_kind(std::string_view type, const std::string& where) {
   std::string kind;
   for (const char c : type)
     if (c != '_' && c != '-') kind += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
   for (const auto& [plain, name] : {std::pair{"allreduce", "all-reduce"},
                                     {"allgather", "all-gather"},
                                     {"reducescatter", "reduce-scatter"},
-                                    {"alltoall", "all-to-all"}})
+                                    {"alltoall", "all-to-all"},
+                                    {"broadcast", "broadcast"}})
     if (kind == plain) return name;
-  return kind;
+  throw InputError(where, "the comm_type " + in_quotes(type),
+                   "NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER, ALLTOALL or BROADCAST");
 }
 
 class LayerReader {
@@ -123,7 +125,7 @@ class LayerReader {
     Op communication;
     communication.name = name + "." + std::string(words[8]);
     communication.engine = maker_.engine("comm");
-    communication.collective = Collective{collective_kind(words[8]), Bytes(communicated), ""};
+    communication.collective = Collective{collective_kind(words[8], where_), Bytes(communicated), ""};
     communication.hbm_bytes = Bytes(communicated);
     if (!last_.is_none()) {
       communication.reads.push_back(last_);

@@ -99,6 +99,7 @@ class SnapshotReader {
     const std::int64_t time = number(event, "time_us", index, false);
     if (time >= 0 && time_ >= 0 && time >= time_)
       maker_.op_at(last_op()).duration = to_seconds(static_cast<Picoseconds>(time - time_) * 1'000'000);
+    backwards_ += time >= 0 && time < time_;
     time_ = time;
     timed_ += time >= 0;
     const TensorId id = maker_.add_tensor("block", Bytes(size), TensorKind::kActivation);
@@ -172,6 +173,9 @@ class SnapshotReader {
     maker_.remark(
         "which ops use a block isn't known: it is written when it is allocated and read last before it is "
         "freed");
+    if (backwards_ > 0)
+      maker_.remark(fmt::format("{} earlier than the one before: no time passes between them",
+                                count_of(backwards_, "allocation")));
     if (timed_ < maker_.op_count()) maker_.remark("no durations: good for peaks, not for times");
   }
 
@@ -183,7 +187,7 @@ class SnapshotReader {
   std::map<std::int64_t, bool> seen_;      // addresses that an event was about
   std::map<std::string, std::size_t> actions_;
   std::int64_t time_ = -1;
-  std::size_t timed_ = 0, there_before_ = 0, without_free_ = 0, persistent_ = 0, segments_ = 0;
+  std::size_t timed_ = 0, backwards_ = 0, there_before_ = 0, without_free_ = 0, persistent_ = 0, segments_ = 0;
 };
 
 }  // namespace

@@ -75,6 +75,9 @@ std::vector<int> offloaded_layers(int layers, int group, int offload) {
 
 StaticPlan layer_ahead(const Graph& graph, const Hardware& hardware, int iterations,
                        const LayerAheadOptions& options) {
+  if (options.offload > options.group)
+    throw InputError("policy layer_ahead", fmt::format("offload={} with group={}", options.offload, options.group),
+                     "at most the layers of a group");
   const Layers layers = find_layers(graph);
   if (layers.order.empty())
     throw InfeasibleError("layer_ahead finds no layer's weights: no op that reads a weight says its `layer`");

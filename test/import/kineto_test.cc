@@ -147,6 +147,8 @@ TEST_CASE("copies faster than the link are told (case 23)") {
   ImportOptions options;
   options.link = "450GB/s";
   CHECK_FALSE(has_remark(import_events(events, options), "between host and device"));
+  options.link = "0GB/s";
+  CHECK(contains(input_error([&] { import_events(events, options); }), "--link: found \"0GB/s\", expected a rate above 0"));
 }
 
 TEST_CASE("one device of several, and further categories") {

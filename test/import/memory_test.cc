@@ -95,6 +95,16 @@ TEST_CASE("a memory snapshot has an op for each allocation, and its peak") {
   CHECK(has_remark(result, "2 blocks never freed"));
 }
 
+TEST_CASE("allocations whose times go backwards are counted") {
+  const auto result = import_snapshot(pickle(dict(
+      {{"segments", list({})},
+       {"device_traces",
+        list({list({event("alloc", 1, 100, 10), event("alloc", 2, 200, 7), event("alloc", 3, 300, 9)})})}})));
+  CHECK(result.graph.ops()[0].duration->value == 0);
+  CHECK(result.graph.ops()[1].duration->value == 2e-6);
+  CHECK(has_remark(result, "1 allocation earlier than the one before: no time passes between them"));
+}
+
 TEST_CASE("a snapshot of several devices asks for one, and one without times says so") {
   const std::string content =
       pickle(dict({{"segments", list({})},

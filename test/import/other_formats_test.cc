@@ -239,6 +239,10 @@ TEST_CASE("LLMServingSim's rows become a chain of layers with weights, KV and co
   wrong.replace(wrong.find("\n4\n"), 3, "\n5\n");
   CHECK(contains(input_error([&] { import_text("llmservingsim", wrong); }),
                  "found 4 rows, expected 5, as its second line says"));
+  std::string unknown = trace;
+  unknown.replace(unknown.find("ALLREDUCE"), 9, "FOO");
+  CHECK(contains(input_error([&] { import_text("llmservingsim", unknown); }),
+                 "trace.txt:6: found the comm_type \"FOO\", expected NONE, ALLREDUCE"));
   CHECK(contains(input_error([&] { import_text("llmservingsim", trace.substr(0, trace.size() - 12)); }),
                  "found 9 columns, expected 11 columns"));
 }

@@ -125,6 +125,13 @@ TEST_CASE("layer_ahead: too little HBM for what it is told to do is said, not a 
                     "layer_ahead finds no layer's weights: no op that reads a weight says its `layer`");
 }
 
+TEST_CASE("layer_ahead: a group can't offload more layers than it has") {
+  Stream toy(20);
+  const Graph graph = toy.graph();
+  CHECK_THROWS_AS(layer_ahead(graph, toy.hardware, 1, {4, 5, 1}), InputError);
+  CHECK_NOTHROW(layer_ahead(graph, toy.hardware, 1, {4, 4, 1}));
+}
+
 TEST_CASE("layer_ahead: forward and backward are two runs of a layer, and its optimizer brings the new weights back") {
   // Runs of the offloaded layers 1 and 3: op1 op3 op4 (backward of 3: the same run as op3, its neighbour) op6,
   // then the optimizer writes t1 and t3 without reading them: no load, a store.
