@@ -79,6 +79,7 @@ int simulate_ranks(const SimulateOptions& options, const std::vector<Graph>& ran
 }  // namespace
 
 int trace_generate_command(const std::string& workload, const std::string& output) {
+  refuse_overwriting(output, {workload});
   write_output(output, graph_to_json(generate_trace(load_workload(workload))));
   return 0;
 }
@@ -86,6 +87,7 @@ int trace_generate_command(const std::string& workload, const std::string& outpu
 int trace_jitter_command(const std::string& trace, const std::string& by, std::uint64_t seed, const std::string& output) {
   const double share = parse_percent(by, "--by");
   if (share >= 1) throw InputError("--by", by, "a percentage from 0 on, below 100%");
+  refuse_overwriting(output, {trace});
   write_output(output, graph_to_json(with_jitter(load_graph(trace), share, seed)));
   return 0;
 }

@@ -14,6 +14,7 @@ std::string import_format_help() {
 }
 
 int trace_import_command(const ImportCommand& command) {
+  refuse_overwriting(command.output, command.files);
   const ImportResult result = import_trace(command.format, command.files, command.options);
   for (const std::string& remark : result.remarks) write_output("", remark + "\n");
   write_output(command.output, graph_to_json(result.graph));

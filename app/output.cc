@@ -93,6 +93,14 @@ void make_directory(const std::string& directory) {
                      "a folder, or a place to make one");
 }
 
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code none;  // a file that isn't there, and "-", is no other
+    if (input != "-" && output != "-" && fs::equivalent(output, input, none))
+      throw InputError("-o " + output, "a file that is read", "another one");
+  }
+}
+
 void write_output(const std::string& path, const std::string& text) {
   if (path.empty())
     std::fputs(text.c_str(), stderr);

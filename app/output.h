@@ -13,6 +13,9 @@ namespace hyperoffload {
 // "-": standard output; "": standard error. Otherwise a file, by a temporary name and a rename.
 void write_output(const std::string& path, const std::string& text);
 
+// InputError if the output is one of the files that are read, by whatever path.
+void refuse_overwriting(const std::string& output, const std::vector<std::string>& inputs);
+
 // The folder of `-o`, made where it isn't there.
 void make_directory(const std::string& directory);
 

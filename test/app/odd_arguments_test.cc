@@ -113,6 +113,21 @@ TEST_CASE("odd arguments: values that are none are refused in a line") {
           false);
 }
 
+TEST_CASE("odd arguments: an output that is one of the inputs is refused, and the input stays") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "x.json", again = folder.path() + "/./x.json";
+  const std::string text = "{}";
+  write_text(file, text);
+  for (const std::string& arguments : {"trace import --format kineto " + file, "trace jitter " + file + " --by 1%",
+                                       "trace generate " + file}) {
+    const CommandResult run = run_hyperoffload(arguments + " -o " + again);
+    INFO(arguments << "\n" << run.err);
+    CHECK(run.status == 2);
+    CHECK(run.err.find("-o " + again + ": found a file that is read, expected another one") != std::string::npos);
+    CHECK(read_text(file) == text);
+  }
+}
+
 TEST_CASE("odd arguments: an empty name of a file, op or tensor, and numbers below 0, say what was expected") {
   const Odd odd;
   const std::string on = odd.trace + " --hardware " + odd.machine;
