@@ -79,6 +79,7 @@ Experiment read_experiment(const YamlNode& root) {
   const YamlMap map(root, kKeys);
   Experiment experiment;
   experiment.name = map.get("name").string();
+  if (const auto description = map.find("description")) description->string();
   const YamlNode hardware = map.get("hardware");
   experiment.hardware = hardware.is_scalar() ? load_hardware(hardware.file_name()) : read_hardware(hardware);
   if (const auto hbm = map.find("hbm")) replace_hbm_capacity(experiment.hardware, hbm->bytes(), hbm->where());

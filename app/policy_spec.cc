@@ -146,6 +146,8 @@ PolicySpec parse_policy(const std::string& text, const std::string& where) {
     if (!spec.options.emplace(pair.substr(0, equals), pair.substr(equals + 1)).second)
       throw InputError(where, fmt::format("option \"{}\" twice in \"{}\"", pair.substr(0, equals), text),
                        "each option once");
+    if (comma + 1 == rest.size())
+      throw InputError(where, fmt::format("a comma at the end of \"{}\"", text), "key=value");
     rest = comma == std::string::npos ? "" : rest.substr(comma + 1);
   }
   check_policy(spec, where);
