@@ -1,8 +1,6 @@
-// The JSON Schemas of docs/schemas beside the readers: what is shipped and what commands write keeps to
+// The JSON Schemas of the JSON files beside the readers: what is shipped and what commands write keeps to
 // them, and both refuse the same damage.
-#include <cstdio>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <vector>
 
 #include "sim/model/error.h"
@@ -11,6 +9,7 @@
 #include "test/support/catch.h"
 #include "test/support/command.h"
 #include "test/support/paths.h"
+#include "test/support/schemas.h"
 
 using namespace hyperoffload;
 using nlohmann::json;
@@ -18,28 +17,6 @@ using nlohmann::json;
 namespace {
 
 const std::string kSource = source_dir();
-
-// One verdict a file: "ok", or what is wrong.
-std::vector<std::string> validate(const std::string& schema, const std::vector<std::string>& files) {
-  std::string command = "python3 " + kSource + "/test/support/validate_json.py " + kSource +
-                        "/docs/schemas/" + schema + ".schema.json";
-  for (const std::string& file : files) command += " '" + file + "'";
-  std::FILE* pipe = popen(command.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  std::string text;
-  char buffer[4096];
-  for (std::size_t n; (n = std::fread(buffer, 1, sizeof buffer, pipe)) > 0;) text.append(buffer, n);
-  REQUIRE(pclose(pipe) == 0);
-  std::vector<std::string> verdicts;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) verdicts.push_back(line);
-  REQUIRE(verdicts.size() == files.size());
-  return verdicts;
-}
-
-void check_valid(const std::string& schema, const std::vector<std::string>& files) {
-  for (const std::string& verdict : validate(schema, files)) CHECK(verdict == "ok");
-}
 
 void run(const std::string& arguments) {
   const CommandResult result = run_hyperoffload(arguments);
@@ -63,72 +40,6 @@ const char* kPlan = R"({"format": "hyperoffload-plan", "version": 1,
  "initial_pool": ["w"], "order": ["a", "b", "c"],
  "prediction": {"iteration_s": 1, "first_iteration_s": 1, "total_s": 1, "ideal_s": 1, "hbm_peak_bytes": 1, "pool_peak_bytes": 0},
  "bound": {"hbm_peak_bytes": 1, "stall_s": 0.5, "method": "window", "order": "program"}})";
-
-struct Damage {
-  std::string what;
-  json document;
-};
-
-// An unknown key in every object; every value as something of another type; every key once left out.
-std::vector<Damage> damages(const json& good) {
-  std::vector<Damage> all;
-  const json flat = good.flatten();
-  for (const auto& [path, leaf] : flat.items()) {
-    if (path.rfind("/meta/", 0) == 0) continue;  // free
-    for (json::json_pointer at(path); !at.empty(); at = at.parent_pointer()) {
-      const std::string place = at.to_string();
-      for (const json& other : {json(true), json("?"), json(-1), json(0.5), json::array(), json::object()}) {
-        if (other.type() == good[at].type()) continue;
-        all.push_back({place + " := " + other.dump(), good});
-        all.back().document[at] = other;
-      }
-      const json& above = good[at.parent_pointer()];
-      if (!above.is_object()) continue;
-      all.push_back({place + " left out", good});
-      all.back().document[at.parent_pointer()].erase(at.back());
-      all.push_back({at.parent_pointer().to_string() + " with an unknown key", good});
-      all.back().document[at.parent_pointer()]["unknown"] = 1;
-    }
-  }
-  return all;
-}
-
-// Parses each document; both sides must agree, but for what only the reader can know.
-template <class Parse>
-void compare_damage(const std::string& schema, const json& good, Parse parse) {
-  TemporaryFolder folder;
-  const std::vector<Damage> all = damages(good);
-  std::vector<std::string> files;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    files.push_back(folder / std::to_string(i));
-    write_text(files.back(), all[i].document.dump());
-  }
-  const std::vector<std::string> verdicts = validate(schema, files);
-  int refused = 0, unknown_keys = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::string error;
-    try {
-      parse(all[i].document.dump());
-    } catch (const InputError& e) {
-      error = e.what();
-    }
-    INFO(all[i].what << "\nschema: " << verdicts[i] << "\nreader: " << error);
-    // A name that nothing has any more, or an op without its tensor, is beyond a schema.
-    const bool names = error.find("which is no ") != std::string::npos ||
-                       error.find("before anything wrote it") != std::string::npos ||
-                       error.find("which is not persistent") != std::string::npos ||
-                       error.find("each op once") != std::string::npos;
-    CHECK((verdicts[i] == "ok") == (error.empty() || names));
-    refused += verdicts[i] != "ok";
-    if (all[i].what.find("unknown key") != std::string::npos) {
-      ++unknown_keys;
-      CHECK(verdicts[i] != "ok");
-      CHECK(error.find("unknown") != std::string::npos);
-    }
-  }
-  CHECK(refused > 100);
-  CHECK(unknown_keys > 10);
-}
 
 }  // namespace
 
