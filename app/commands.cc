@@ -98,9 +98,22 @@ int trace_info_command(const std::string& trace, bool json) {
   return 0;
 }
 
+// What addresses cost, for a person.
+std::string arena_words(const Arena& arena) {
+  const auto over = [&](std::int64_t height) {
+    const double share = arena.live_peak > 0 ? static_cast<double>(height) / static_cast<double>(arena.live_peak) - 1 : 0;
+    return fmt::format("{} B ({:+.2f} %)", height, 100 * share);
+  };
+  return fmt::format(
+      "addresses: {} B are alive at the fullest instant, {} in program order; the arena takes {}, first fit by size "
+      "would take {}\n",
+      arena.live_peak, over(arena.program_peak), over(arena.height), over(arena.first_fit_by_size));
+}
+
 int frontier_command(const PlanOptions& options, const Inputs& inputs, const PlannerOptions& planner) {
   if (options.explain || options.map)
     throw InputError("--frontier", options.map ? "--map" : "--explain", "a curve alone: no single plan is shown");
+  if (options.addresses) throw InputError("--frontier", "--addresses", "a curve alone: no single plan is shown");
   const auto curve = frontier(inputs.graph, inputs.hardware, planner, options.points);
   write_output(options.output.empty() ? "-" : options.output,
                options.output.ends_with(".csv")
@@ -119,6 +132,7 @@ int plan_command(const PlanOptions& options) {
   planner.explain = options.explain;
   planner.effort = options.effort;
   planner.pinned = options.pinned;
+  planner.addresses = options.addresses;
   planner.read_slack = planner.write_slack = parse_percent(options.slack, "--slack");
   if (planner.read_slack > 100) throw InputError("--slack", options.slack, "at most 10000%");
   if (options.frontier) return frontier_command(options, inputs, planner);
@@ -148,6 +162,7 @@ int plan_command(const PlanOptions& options) {
   }
   const std::string json = plan_to_json(outcome.plan, inputs.graph);
   if (!options.recompute.empty()) write_output(options.changed_trace, graph_to_json(inputs.graph));
+  if (outcome.arena) write_output("", arena_words(*outcome.arena));
   std::string said;
   if (options.map)
     said = draw_memory_map(inputs.graph, inputs.hardware, outcome.plan, options.iterations, options.width);

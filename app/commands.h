@@ -35,6 +35,7 @@ struct PlanOptions : MachineOptions {
   int width = 80;
   int effort = 1;
   std::string max_slowdown;  // "1%": the least HBM that keeps it
+  bool addresses = false;    // where in HBM everything lies
   std::string slack = "0%";  // of transfer times
   bool frontier = false;
   int points = 12;  // of the frontier

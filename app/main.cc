@@ -282,6 +282,8 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
       ->check(whole_number(0, 2));
   auto* slowdown = plan->add_option("--max-slowdown", options.max_slowdown,
                                     "plans for the least HBM that keeps this slowdown, such as 1%");
+  plan->add_flag("--addresses", options.addresses,
+                 "gives everything in HBM an address; HBM capacity then holds for the height of the arena");
   plan->add_option("--slack", options.slack,
                    "places transfers as if they took so much longer, such as 10%, against kernels that run faster than "
                    "the trace says");

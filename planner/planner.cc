@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "planner/addresses.h"
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
 #include "planner/bound/lp_bound.h"
@@ -109,15 +110,23 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   outcome.estimate = flat.machine.estimate;
   outcome.plan.bound = bound_of(flat, hardware, ideal.last_iteration, options.iterations, options.bound);
   check_capacity(flat, liveness);
-  if (pool_takes_part(flat) ||
-      *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm) {
+  const auto search = [&](FlatGraph guide) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
-    const SearchOptions search{options.iterations, options.effort, options.skip, enough};
-    const bool slack = options.read_slack != 0 || options.write_slack != 0;
-    Found found = slack ? search_plan(with_slack(flat, options), ideal, search) : search_plan(flat, ideal, search);
-    found.written.plan.bound = std::move(outcome.plan.bound);
-    outcome.plan = std::move(found.written.plan);
-  }
+    if (options.read_slack != 0 || options.write_slack != 0) guide = with_slack(std::move(guide), options);
+    Found found = search_plan(guide, ideal, {options.iterations, options.effort, options.skip, enough});
+    found.written.plan.bound = outcome.plan.bound;
+    return std::move(found.written.plan);
+  };
+  if (pool_takes_part(flat) ||
+      *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm)
+    outcome.plan = search(flat);
+  if (options.addresses)
+    outcome.arena = fit_addresses(flat, outcome.plan, options.iterations, [&](std::int64_t hbm) {
+      FlatGraph smaller = flat;
+      smaller.machine.hbm = hbm;
+      check_capacity(smaller, liveness);
+      return search(std::move(smaller));
+    });
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
   HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");
   const Seconds best(ideal.last_iteration), last = without_noise(Seconds(walk.last_iteration), best);

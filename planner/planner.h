@@ -33,15 +33,27 @@ struct PlannerOptions {
   std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
   int rank = 0;             // whose trace it is, where each NPU has its own
   BoundMethod bound = BoundMethod::kWindow;
+  bool addresses = false;  // where in HBM everything lies; HBM capacity then holds for the arena's height
   // Transfers are placed as if they took (1 + slack) times as long: they come in time although kernels run faster than
   // the trace says, or others use the link. The prediction is without. Above -1; below 0 for links that are faster than
   // the share that the machine promises.
   double read_slack = 0, write_slack = 0;
 };
 
+// What a plan takes of HBM with its addresses (planner/addresses.h); bytes.
+struct Arena {
+  std::int64_t height = 0;             // no address reaches above it
+  std::int64_t live_peak = 0;          // of the walk
+  std::int64_t program_peak = 0;       // most bytes alive in either order: what no packing can beat
+  std::int64_t first_fit_by_size = 0;  // the height that the simplest rule reaches
+  std::int64_t planned_for = 0;  // the HBM that the plan counts on, to stay below HBM with its addresses
+  int items = 0;
+};
+
 struct PlanOutcome {
   Plan plan;
   DecisionLog log;
+  std::optional<Arena> arena{};  // with addresses
   bool estimate = false;  // NPUs share a pool port: the prediction assumes an equal share at all times
 };
 

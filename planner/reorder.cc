@@ -136,6 +136,7 @@ Plan in_own_ops(Plan plan, const std::vector<OpId>& order) {
     action.after_op = own(action.after_op);
     action.before_op = own(action.before_op);
   }
+  for (Address& address : plan.addresses) address.op = own(address.op);
   plan.order = order;
   plan.bound->order = "plan";
   return plan;

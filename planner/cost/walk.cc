@@ -62,7 +62,7 @@ class Walker {
         plan_(plan),
         options_(options),
         index_(graph, plan),
-        memory_(graph, plan, index_.starts_in_pool),
+        memory_(graph, plan, index_.starts_in_pool, options.watch),
         share_(graph.machine.hbm_bandwidth, graph.engines + 2),
         engines_(graph.engines),
         queues_{Queue(index_.loads, plan, graph.engines, graph.machine.read_bandwidth,
@@ -194,7 +194,7 @@ void Walker::jump_if_steady() {
                      same(state.queues[1], boundary_.queues[1], 1e-12 * period);
   boundary_ = state;
   const int skipped = options_.iterations - 1 - iteration_;
-  if (!alike || skipped <= 0 || options_.record == WalkRecord::kEverything) return;
+  if (!alike || skipped <= 0 || options_.record == WalkRecord::kEverything || options_.watch) return;
   const double seconds = period * skipped;
   now_ += seconds;
   iteration_ += skipped;

@@ -19,6 +19,7 @@
 
 #include "planner/analysis/flat_graph.h"
 #include "sim/model/plan.h"
+#include "sim/model/residency.h"
 
 namespace hyperoffload {
 
@@ -33,6 +34,7 @@ struct WalkOptions {
   // Called as each op of the last iteration has taken its bytes, with what is taken then; with op -1 as the
   // iteration begins and whenever its inputs or a transfer have taken theirs.
   std::function<void(int op, const WalkMemory& memory)> on_take{};
+  Residency* watch = nullptr;  // told who comes into HBM and goes, in all iterations: none is skipped
 };
 
 struct OpWalk {

@@ -28,8 +28,11 @@ void unite(Ranges& ranges, std::int64_t from, std::int64_t to) {
 
 }  // namespace
 
-WalkMemory::WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool)
+WalkMemory::WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool,
+                       Residency* watch)
     : graph_(graph),
+      plan_(plan),
+      watch_(watch),
       resident_(graph.tensors),
       own_(graph.tensors),
       cuts_(graph.tensors),
@@ -38,6 +41,7 @@ WalkMemory::WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vect
     if (action.bytes().value == graph.bytes[action.tensor.index()]) continue;
     for (Bytes at : {action.from, action.to}) cuts_[action.tensor.index()].push_back(at.value);
   }
+  if (watch_) watch_->begin();
   for (int t = 0; t < graph.tensors; ++t) {
     std::vector<std::int64_t>& cuts = cuts_[t];
     std::sort(cuts.begin(), cuts.end());
@@ -79,13 +83,18 @@ void WalkMemory::start_op(int op) {
     (in_pool ? own_ : resident_)[access.tensor] = (in_pool ? whole_ : graph_.bytes)[access.tensor];
   }
   in_pool ? take_pool(sum) : take_hbm(sum);
+  if (watch_) watch_->start_op(OpId(op));
 }
 
-void WalkMemory::end_op(int op) { (graph_.in_pool[op] ? pool_used_ : hbm_used_) -= workspace(op); }
+void WalkMemory::end_op(int op) {
+  (graph_.in_pool[op] ? pool_used_ : hbm_used_) -= workspace(op);
+  if (watch_) watch_->end_op(OpId(op));
+}
 
 void WalkMemory::take_input(int tensor) {
   resident_[tensor] = graph_.bytes[tensor];
   take_hbm(graph_.bytes[tensor]);
+  if (watch_) watch_->take_input(TensorId(tensor));
 }
 
 std::int64_t WalkMemory::need(const Action& action) const {
@@ -99,6 +108,7 @@ void WalkMemory::start_transfer(const Action& action) {
   if (action.kind == ActionKind::kPrefetch) {
     resident_[t] += action.bytes().value;
     take_hbm(action.bytes().value);
+    if (watch_) watch_->prefetch(static_cast<int>(&action - plan_.actions.data()));
     return;
   }
   const std::int64_t fresh = need(action);
@@ -110,6 +120,7 @@ void WalkMemory::start_transfer(const Action& action) {
 void WalkMemory::detach(const Action& action) {
   resident_[action.tensor.index()] -= action.bytes().value;
   hbm_used_ -= action.bytes().value;
+  if (watch_) watch_->detach(action);
 }
 
 void WalkMemory::die(int tensor) {
@@ -117,6 +128,7 @@ void WalkMemory::die(int tensor) {
   pool_used_ -= own_[tensor];
   resident_[tensor] = own_[tensor] = 0;
   own_ranges_[tensor].clear();
+  if (watch_) watch_->die(TensorId(tensor));
 }
 
 }  // namespace hyperoffload

@@ -12,12 +12,15 @@
 
 #include "planner/analysis/flat_graph.h"
 #include "sim/model/plan.h"
+#include "sim/model/residency.h"
 
 namespace hyperoffload {
 
 class WalkMemory {
  public:
-  WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool);
+  // `watch`, if any, is told who comes into HBM and goes.
+  WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool,
+             Residency* watch = nullptr);
 
   std::int64_t hbm_free() const { return graph_.machine.hbm - hbm_used_; }
   std::int64_t pool_free() const { return graph_.machine.pool - pool_used_; }
@@ -51,6 +54,8 @@ class WalkMemory {
   void take_pool(std::int64_t bytes) { pool_peak_ = std::max(pool_peak_, pool_used_ += bytes); }
 
   const FlatGraph& graph_;
+  const Plan& plan_;
+  Residency* const watch_;
   std::int64_t hbm_used_ = 0, pool_used_ = 0, hbm_peak_ = 0, pool_peak_ = 0;
   std::vector<std::int64_t> resident_, own_;
   std::vector<std::int64_t> whole_;               // what it takes in the pool

@@ -79,7 +79,8 @@ FloorSearchResult FloorSearch::run(std::int64_t nodes) {
   for (int round = 0; result.nodes < nodes; ++round) {
     restart();
     rank_by(round % kOrders);
-    allowed_ = std::min(kFirstNodes << std::min(round / kTriesPerDoubling, 40), nodes - result.nodes);
+    const std::int64_t once = std::max(kFirstNodes, 2 * static_cast<std::int64_t>(offset_.size()));
+    allowed_ = std::min(once << std::min(round / kTriesPerDoubling, 30), nodes - result.nodes);
     nodes_ = 0;
     out_of_nodes_ = false;
     bool found =

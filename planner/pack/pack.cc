@@ -8,6 +8,7 @@
 
 #include "planner/pack/first_fit.h"
 #include "planner/pack/floor_search.h"
+#include "planner/pack/sections.h"
 #include "sim/model/check.h"
 
 namespace hyperoffload {
@@ -54,18 +55,18 @@ Split split(const std::vector<PackItem>& items) {
 
 class Packer {
  public:
-  Packer(const std::vector<PackItem>& items, const PackOptions& options, std::int64_t peak, Packing& best)
-      : items_(items), options_(options), peak_(peak), best_(best) {}
+  Packer(const std::vector<PackItem>& items, const PackOptions& options, std::int64_t goal, Packing& best)
+      : items_(items), options_(options), goal_(goal), best_(best) {}
 
   void run() {
     fit();
-    if (best_.height <= peak_ || options_.search_nodes <= 0 || items_.size() > options_.search_items ||
-        !are_boxes(items_))
-      return;
-    std::int64_t least = peak_;  // no packing is known to be impossible at
-    const std::int64_t share = options_.search_nodes / (1 + kHeightsBetween);
+    if (best_.height <= goal_ || options_.search_steps <= 0 || !are_boxes(items_)) return;
+    std::int64_t least = goal_;  // no packing is known to be impossible at
+    const std::int64_t a_node = std::max<std::int64_t>(1, section_entries(items_));
+    const std::int64_t share = options_.search_steps / a_node / (1 + kHeightsBetween);
+    if (share < 4 * static_cast<std::int64_t>(items_.size())) return;  // it would not get to the end once
     for (int tries = 0; tries <= kHeightsBetween && least < best_.height; ++tries) {
-      const std::int64_t height = tries == 0 ? peak_ : least + (best_.height - least) / 2;
+      const std::int64_t height = tries == 0 ? goal_ : least + (best_.height - least) / 2;
       FloorSearchResult found = search_floors(items_, height, share);
       best_.nodes += found.nodes;
       if (found.verdict == FloorSearchResult::Verdict::kFound)
@@ -87,9 +88,9 @@ class Packer {
         const std::string name = fmt::format("{} fit by {}", tightest ? "best" : "first", to_string(by));
         for (int repair = 0;; ++repair) {
           offer(result, repair == 0 ? name : name + ", repaired");
-          if (best_.height <= peak_ || fitter.pairs() > options_.fit_pairs) return;
+          if (best_.height <= goal_ || fitter.pairs() > options_.fit_pairs) return;
           if (repair == kRepairs) break;
-          order = fitter.blame(order, result, std::max(peak_, best_.height - 1));
+          order = fitter.blame(order, result, std::max(goal_, best_.height - 1));
           result = fitter.place(order, tightest);
         }
       }
@@ -104,7 +105,7 @@ class Packer {
 
   const std::vector<PackItem>& items_;
   const PackOptions& options_;
-  const std::int64_t peak_;
+  const std::int64_t goal_;
   Packing& best_;
 };
 
@@ -127,7 +128,7 @@ std::int64_t live_peak(const std::vector<PackItem>& items) {
 Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
   const Split parts = split(items);
   Packing rest;
-  Packer(parts.rest, options, live_peak(parts.rest), rest).run();
+  Packer(parts.rest, options, std::max(live_peak(parts.rest), options.enough - parts.height), rest).run();
   Packing all = std::move(rest);
   all.height += parts.height;
   all.first_fit_by_size += parts.height;

@@ -10,7 +10,7 @@
 // front. Where that stays above the peak and the instance is small, floor_search.h looks for a packing
 // of the peak's height, or of a height in between. Effort is bounded by counts, never by a clock: the
 // same items give the same offsets. O(orders x n x k log k) with k items alive beside one, and at most
-// `search_nodes` nodes of O(k) or so.
+// `search_steps` steps of the search.
 //
 // Weakness: pieces of a tensor that come and go on their own (rectangles at different offsets, or of
 // different sizes) are out of the search's reach; the first fits alone place them.
@@ -33,10 +33,11 @@ struct PackItem {
 };
 
 struct PackOptions {
-  std::int64_t fit_pairs =
-      100'000'000;  // pairs of rectangles that first fits may look at; one pass is always made
-  std::int64_t search_nodes = 400'000;  // of the search, over all heights; 0: none
-  std::size_t search_items = 3'000;     // no search beyond as many
+  // Pairs of rectangles that first fits may look at (a second or two); one pass is always made.
+  std::int64_t fit_pairs = 100'000'000;
+  // Nodes of the search over all heights, each counted with all items of all its sections; 0: no search.
+  std::int64_t search_steps = 1'000'000'000;
+  std::int64_t enough = 0;  // a height that will do, where the peak is lower: nothing below it is looked for
 };
 
 struct Packing {

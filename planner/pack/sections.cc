@@ -29,6 +29,17 @@ std::vector<Event> events_of(const std::vector<PackItem>& items) {
 
 }  // namespace
 
+std::int64_t section_entries(const std::vector<PackItem>& items) {
+  std::int64_t alive = 0, sum = 0;
+  bool grown = false;
+  for (const Event& e : events_of(items)) {
+    if (!e.begins && std::exchange(grown, false)) sum += alive;
+    alive += e.begins ? 1 : -1;
+    grown = grown || e.begins;
+  }
+  return sum;
+}
+
 // A set is maximal when an end follows a beginning.
 Sections::Sections(const std::vector<PackItem>& items) : of_item(items.size()), beside(items.size()) {
   std::vector<int> alive;  // sorted

@@ -11,6 +11,9 @@
 
 namespace hyperoffload {
 
+// How many items all sections have together, each section counting its own. O(n log n).
+std::int64_t section_entries(const std::vector<PackItem>& items);
+
 struct Sections {
   explicit Sections(const std::vector<PackItem>& items);
 

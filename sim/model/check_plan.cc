@@ -71,14 +71,27 @@ std::vector<Violation> check_in_order(const Graph& graph, const Plan& plan, cons
   std::vector<Violation> broken = check_start(graph, plan, limits);
   RuleFindings findings = check_rules(graph, plan, limits, first, later, iterations);
   append(broken, std::move(findings.broken));
-  if (broken.empty())
-    if (auto stuck = find_stuck(graph, plan, limits, first, later, findings.bodies, iterations))
+  if (broken.empty()) {
+    std::optional<AddressCheck> addresses;
+    if (plan.arena) addresses.emplace(graph, plan, limits.hbm);
+    if (auto stuck = find_stuck(graph, plan, limits, first, later, findings.bodies, iterations,
+                                addresses ? &addresses->residency() : nullptr, addresses ? &*addresses : nullptr))
       broken.push_back(std::move(*stuck));
+  }
   cut_short(broken);
   return broken;
 }
 
 }  // namespace
+
+void watch_program_order(const Graph& graph, const Plan& plan, const CheckLimits& limits, int iterations,
+                         Residency& watch) {
+  const PlanBody first = place_actions(graph, plan, 0);
+  const PlanBody later = place_actions(graph, plan, 1);
+  const RuleFindings findings = check_rules(graph, plan, limits, first, later, iterations);
+  HYPER_CHECK(findings.broken.empty(), "watching a plan that breaks a rule");
+  find_stuck(graph, plan, limits, first, later, findings.bodies, iterations, &watch);
+}
 
 CheckLimits limits_of(const Hardware& hardware) {
   return {hardware.hbm_usable(), fair_pool(hardware), hardware.allocation};

@@ -6,7 +6,8 @@
 // started. (2) check_stuck.h, for a plan that keeps the rules so far: could it get stuck? The replay in
 // program order in which transfers take no time and go before ops, waiting for room as usual; with
 // several engines each op is also charged with what every later op that does not depend on it would
-// take, and with the prefetches anchored on those.
+// take, and with the prefetches anchored on those. In the same replay a plan's addresses must hold:
+// check_addresses.h.
 // Iterations beyond the second are skipped once the state at an iteration's start repeats; what is
 // broken in several is reported for the first of them. 100 broken rules are listed, the rest counted.
 // O((ops x engines + accesses + actions) x distinct iterations), of which there are at most four or so.
@@ -21,10 +22,12 @@
 
 namespace hyperoffload {
 
+class Residency;
+
 struct Violation {
   // order | initial-pool start-hbm start-pool | range unborn dead prefetch-resident store-absent
   // store-valid store-undetached detach-absent detach-last-copy detach-unaccessed before-op |
-  // read-absent pool-read pool-write | stuck | more (the count of those not listed)
+  // read-absent pool-read pool-write | stuck | address | more (the count of those not listed)
   std::string rule;
   int iteration = 0;    // from 0
   OpId step;            // the op, or the op the action stands behind; none: the iteration's start
@@ -44,5 +47,10 @@ CheckLimits limits_of(const Hardware& hardware);
 // Empty: the plan keeps every rule for `iterations` iterations.
 std::vector<Violation> check_plan(const Graph& graph, const Plan& plan, const CheckLimits& limits,
                                   int iterations = 1);
+
+// Who comes into HBM and goes in the second pass, for choosing addresses that hold there. The plan must be in
+// program order and keep every rule; addresses it has are not looked at.
+void watch_program_order(const Graph& graph, const Plan& plan, const CheckLimits& limits, int iterations,
+                         Residency& watch);
 
 }  // namespace hyperoffload

@@ -58,13 +58,15 @@ struct Sequence {
 class StuckReplay {
  public:
   StuckReplay(const Graph& graph, const Plan& plan, const CheckLimits& limits, const PlanBody& first,
-              const PlanBody& later, const std::vector<BodyTakes>& bodies);
+              const PlanBody& later, const std::vector<BodyTakes>& bodies, Residency* watch,
+              const AddressCheck* addresses);
   std::optional<Violation> run(int iterations);
 
  private:
   std::optional<Violation> iterate();
   std::optional<Violation> take_inputs();
   std::optional<Violation> run_op(OpId op);
+  std::optional<Violation> address_fault(OpId step) const;
   void end_op(OpId op);
   void update_charges();
   void reach_start(bool inputs);
@@ -121,6 +123,8 @@ class StuckReplay {
   const PlanBody& later_;
   const std::vector<BodyTakes>& bodies_;
   const Allocation allocation_;
+  Residency* const watch_;               // or null
+  const AddressCheck* const addresses_;  // or null
   const LaterOps later_ops_;
   Charges charges_;
   std::size_t charges_of_ = SIZE_MAX;  // the index in bodies_ they are made for
@@ -132,13 +136,16 @@ class StuckReplay {
 };
 
 StuckReplay::StuckReplay(const Graph& graph, const Plan& plan, const CheckLimits& limits,
-                         const PlanBody& first, const PlanBody& later, const std::vector<BodyTakes>& bodies)
+                         const PlanBody& first, const PlanBody& later, const std::vector<BodyTakes>& bodies,
+                         Residency* watch, const AddressCheck* addresses)
     : graph_(graph),
       plan_(plan),
       first_(first),
       later_(later),
       bodies_(bodies),
       allocation_(limits.allocation),
+      watch_(watch),
+      addresses_(addresses),
       later_ops_(graph),
       sequences_(graph.tensors().size()) {
   hbm_.capacity = limits.hbm.value;
@@ -153,6 +160,7 @@ StuckReplay::StuckReplay(const Graph& graph, const Plan& plan, const CheckLimits
     if (graph.tensors()[t].persistent) start.take(TensorId(t), start.whole[t]);
     if (graph.is_input(TensorId(t))) inputs_.push_back(TensorId(t));
   }
+  if (watch_) watch_->begin();
 }
 
 // Once every iteration is like the last, one that ends as an earlier one did proves all that follow:
@@ -175,6 +183,7 @@ std::optional<Violation> StuckReplay::run(int iterations) {
 
 std::optional<Violation> StuckReplay::iterate() {
   update_charges();
+  if (auto violation = address_fault(OpId::none())) return violation;
   reach_start(false);
   pump();
   if (auto violation = take_inputs()) return violation;
@@ -182,7 +191,7 @@ std::optional<Violation> StuckReplay::iterate() {
   for (std::size_t i = 0; i < graph_.ops().size(); ++i)
     if (auto violation = run_op(OpId(i))) return violation;
   pump();
-  return std::nullopt;
+  return address_fault(OpId(graph_.ops().size() - 1));
 }
 
 void StuckReplay::update_charges() {
@@ -216,6 +225,7 @@ void StuckReplay::settle(TensorId t) {
     const Action& next = action(at_place(t, sequence.done).action);
     if (next.kind != ActionKind::kDetach) return;
     hbm_.give_back(t, next.bytes());
+    if (watch_) watch_->detach(next);
   }
 }
 
@@ -242,6 +252,7 @@ bool StuckReplay::start_head(Direction direction) {
   const WideBytes bytes = needs(direction, transfer);
   if (bytes > filled_by(direction).free()) return false;
   filled_by(direction).take(t, Bytes(static_cast<std::int64_t>(bytes)));
+  if (watch_ && direction == kLoad) watch_->prefetch(transfer.action);
   ++sequence.done;
   ++queues_[direction].next;
   ++queues_[direction].started;
@@ -259,7 +270,10 @@ std::optional<Violation> StuckReplay::take_inputs() {
   WideBytes own = 0;
   for (TensorId t : inputs_) own += graph_.tensor(t).bytes.value;
   if (own > hbm_.free()) return stuck(OpId::none(), inputs_.front(), "the inputs", room_words(hbm_, own, 0));
-  for (TensorId t : inputs_) hbm_.take(t, graph_.tensor(t).bytes);
+  for (TensorId t : inputs_) {
+    hbm_.take(t, graph_.tensor(t).bytes);
+    if (watch_) watch_->take_input(t);
+  }
   return std::nullopt;
 }
 
@@ -299,8 +313,19 @@ std::optional<Violation> StuckReplay::run_op(OpId op) {
   const Bytes workspace = graph_.op(op).workspace;
   HYPER_CHECK(taken + (&mine == &pool_ ? allocated_bytes(allocation_, workspace) : workspace).value == own,
               "the checker's two passes differ on " + quoted(graph_, op));
+  if (watch_) watch_->start_op(op);
+  if (auto violation = address_fault(op)) return violation;
+  if (watch_) watch_->end_op(op);
   end_op(op);
   return std::nullopt;
+}
+
+std::optional<Violation> StuckReplay::address_fault(OpId step) const {
+  if (!addresses_ || !addresses_->fault()) return std::nullopt;
+  return Violation{"address", iteration_, step, TensorId::none(), -1,
+                   fmt::format("{} in program order{}: {}",
+                               step.is_none() ? "at the iteration's start" : "by " + quoted(graph_, step),
+                               iteration_words(iteration_), *addresses_->fault())};
 }
 
 // A death has no action to wait for: every store is followed by a detach or a pool op's read, and both
@@ -315,6 +340,7 @@ void StuckReplay::end_op(OpId id) {
         HYPER_CHECK(sequence.done == sequence.stood, "an action outlives " + quoted(graph_, t));
         hbm_.give_back(t, hbm_.held[t.index()]);
         pool_.give_back(t, pool_.held[t.index()]);
+        if (watch_) watch_->die(t);
       }
 }
 
@@ -382,8 +408,9 @@ std::string StuckReplay::named(Issued transfer) const {
 
 std::optional<Violation> find_stuck(const Graph& graph, const Plan& plan, const CheckLimits& limits,
                                     const PlanBody& first, const PlanBody& later,
-                                    const std::vector<BodyTakes>& bodies, int iterations) {
-  return StuckReplay(graph, plan, limits, first, later, bodies).run(iterations);
+                                    const std::vector<BodyTakes>& bodies, int iterations, Residency* watch,
+                                    const AddressCheck* addresses) {
+  return StuckReplay(graph, plan, limits, first, later, bodies, watch, addresses).run(iterations);
 }
 
 }  // namespace hyperoffload

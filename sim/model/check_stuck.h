@@ -23,15 +23,18 @@
 #include <optional>
 #include <vector>
 
+#include "sim/model/check_addresses.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/check_rules.h"
 #include "sim/model/plan_body.h"
 
 namespace hyperoffload {
 
-// The op, or an iteration's inputs, that can't start once nothing more can move.
+// The op, or an iteration's inputs, that can't start once nothing more can move. `watch`, if any, is told
+// who comes into HBM and goes; with `addresses` the first of them that doesn't hold is a violation, too.
 std::optional<Violation> find_stuck(const Graph& graph, const Plan& plan, const CheckLimits& limits,
                                     const PlanBody& first, const PlanBody& later,
-                                    const std::vector<BodyTakes>& bodies, int iterations);
+                                    const std::vector<BodyTakes>& bodies, int iterations,
+                                    Residency* watch = nullptr, const AddressCheck* addresses = nullptr);
 
 }  // namespace hyperoffload

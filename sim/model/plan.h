@@ -24,6 +24,7 @@ struct Action {
   OpId before_op;  // informative; none: not given
   Bytes from, to;  // the piece moved; the whole tensor is [0, bytes)
   IterationScope scope = IterationScope::kEvery;
+  std::optional<Bytes> offset{};  // of a prefetch: where in HBM `from` comes to lie
 
   Bytes bytes() const { return to - from; }
   bool in_iteration(int iteration) const {  // iterations count from 0
@@ -46,12 +47,21 @@ struct Bound {
   std::string order = "program";  // the op order it is proven for
 };
 
+// Where in HBM something lies that no prefetch brings there.
+struct Address {
+  TensorId tensor;  // none: the op's workspace
+  OpId op;          // whose write takes the bytes; none: there from the start, or an input
+  Bytes offset;     // of the first byte
+};
+
 struct Plan {
   std::vector<Action> actions;
   std::vector<TensorId> initial_pool;  // persistent tensors that start in the pool; sorted, unique
   std::vector<OpId> order;             // empty: program order
   std::optional<Prediction> prediction;
   std::optional<Bound> bound;
+  std::vector<Address> addresses{};
+  std::optional<Bytes> arena{};  // no address reaches above it; set: the plan comes with addresses
 };
 
 // JSON, strictly: InputError with the path inside the file for unknown keys and names, wrong types, a

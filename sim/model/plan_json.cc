@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "sim/model/decimal.h"
@@ -36,7 +37,7 @@ class PlanReader {
 
   Plan read(const std::string& text) {
     JsonHandlers handlers;
-    handlers.streamed = {"actions", "initial_pool", "order"};
+    handlers.streamed = {"actions", "initial_pool", "order", "addresses"};
     handlers.member = [this](const std::string& key, const JsonValue& value) { read_member(key, value); };
     handlers.item = [this](const std::string& key, std::size_t index, const JsonValue& value) {
       const JsonAt at(source_, key, index, value);
@@ -44,6 +45,8 @@ class PlanReader {
         plan_.actions.push_back(read_action(at));
       else if (key == "initial_pool")
         read_initial(at);
+      else if (key == "addresses")
+        plan_.addresses.push_back(read_address(at));
       else
         plan_.order.push_back(op(at));
     };
@@ -55,6 +58,7 @@ class PlanReader {
     plan_.initial_pool.erase(std::unique(plan_.initial_pool.begin(), plan_.initial_pool.end()),
                              plan_.initial_pool.end());
     if (order_seen_) check_order();
+    check_addresses();
     return std::move(plan_);
   }
 
@@ -64,7 +68,7 @@ class PlanReader {
     if (key == "format" || key == "version") {
       check_json_header(at, key, kFormat, kVersion);
       (key == "format" ? format_seen_ : version_seen_) = true;
-    } else if (key == "actions" || key == "initial_pool" || key == "order") {
+    } else if (key == "actions" || key == "initial_pool" || key == "order" || key == "addresses") {
       at.require_array();
       if (key == "actions") actions_seen_ = true;
       if (key == "order") order_seen_ = true;
@@ -72,11 +76,14 @@ class PlanReader {
       plan_.prediction = read_prediction(at);
     } else if (key == "bound") {
       plan_.bound = read_bound(at);
+    } else if (key == "arena_bytes") {
+      plan_.arena = at.bytes();
     } else {
       const std::string hint = format_seen_ ? "" : "; is this " + kExpected + "?";
       throw InputError(
           source_, "the unknown key " + in_quotes(key),
-          one_of(key, {"format", "version", "actions", "initial_pool", "order", "prediction", "bound"}) +
+          one_of(key, {"format", "version", "actions", "initial_pool", "order", "prediction", "bound", "addresses",
+                       "arena_bytes"}) +
               hint);
     }
   }
@@ -85,7 +92,7 @@ class PlanReader {
     at.require_object("kind, tensor and after_op");
     Action action;
     bool kind_seen = false;
-    std::size_t range_at = at.size();
+    std::size_t range_at = at.size(), offset_at = at.size();
     for (std::size_t i = 0; i < at.size(); ++i) {
       const std::string& key = at.key(i);
       const JsonAt value = at.member(i);
@@ -102,11 +109,17 @@ class PlanReader {
         range_at = i;
       } else if (key == "iteration") {
         action.scope = read_scope(value);
+      } else if (key == "offset_bytes") {
+        action.offset = value.bytes();
+        offset_at = i;
       } else {
-        at.fail_unknown_key(i, {"kind", "tensor", "after_op", "before_op", "range_bytes", "iteration"});
+        at.fail_unknown_key(
+            i, {"kind", "tensor", "after_op", "before_op", "range_bytes", "iteration", "offset_bytes"});
       }
     }
     if (!kind_seen) at.fail_missing("kind");
+    if (action.offset && action.kind != ActionKind::kPrefetch)
+      at.member(offset_at).fail(std::string("an address for a ") + to_string(action.kind), "a prefetch");
     if (action.tensor.is_none()) at.fail_missing("tensor");
     action.to = graph_.tensor(action.tensor).bytes;
     if (range_at < at.size()) read_range(at.member(range_at), action);
@@ -124,6 +137,38 @@ class PlanReader {
                           in_quotes(graph_.tensor(action.tensor).name)));
     action.from = from;
     action.to = to;
+  }
+
+  Address read_address(const JsonAt& at) const {
+    at.require_object("tensor, op or both, and offset_bytes");
+    Address address;
+    bool offset_seen = false;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      const JsonAt value = at.member(i);
+      if (at.key(i) == "tensor") {
+        address.tensor = tensor(value);
+      } else if (at.key(i) == "op") {
+        address.op = op(value);
+      } else if (at.key(i) == "offset_bytes") {
+        address.offset = value.bytes();
+        offset_seen = true;
+      } else {
+        at.fail_unknown_key(i, {"tensor", "op", "offset_bytes"});
+      }
+    }
+    if (!offset_seen) at.fail_missing("offset_bytes");
+    if (address.tensor.is_none() && address.op.is_none()) at.fail("neither \"tensor\" nor \"op\"", "one of them");
+    return address;
+  }
+
+  void check_addresses() const {
+    if (!plan_.arena && !plan_.addresses.empty())
+      throw InputError(source_, "\"addresses\" without \"arena_bytes\"", "both or neither");
+    std::set<std::pair<TensorId, OpId>> seen;
+    for (std::size_t i = 0; i < plan_.addresses.size(); ++i)
+      if (!seen.emplace(plan_.addresses[i].tensor, plan_.addresses[i].op).second)
+        throw InputError(fmt::format("{}: addresses[{}]", source_, i), "an address that was given before",
+                         "one for each tensor and op");
   }
 
   static ActionKind read_kind(const JsonAt& at) {
@@ -307,7 +352,29 @@ void append_action(std::string& out, const Graph& graph, const Action& action) {
     out += fmt::format(", \"range_bytes\": [{}, {}]", action.from.value, action.to.value);
   if (action.scope != IterationScope::kEvery)
     out += fmt::format(", \"iteration\": \"{}\"", action.scope == IterationScope::kFirst ? "first" : "later");
+  if (action.offset) out += fmt::format(", \"offset_bytes\": {}", action.offset->value);
   out += '}';
+}
+
+void append_addresses(std::string& out, const Graph& graph, const Plan& plan) {
+  out += ",\n \"addresses\": [";
+  const char* separator = "\n  ";
+  for (const Address& a : plan.addresses) {
+    out += std::exchange(separator, ",\n  ");
+    out += '{';
+    if (!a.tensor.is_none()) {
+      out += "\"tensor\": ";
+      append_json_string(out, graph.tensor(a.tensor).name);
+      out += ", ";
+    }
+    if (!a.op.is_none()) {
+      out += "\"op\": ";
+      append_json_string(out, graph.op(a.op).name);
+      out += ", ";
+    }
+    out += fmt::format("\"offset_bytes\": {}}}", a.offset.value);
+  }
+  out += fmt::format("],\n \"arena_bytes\": {}", plan.arena->value);
 }
 
 std::string prediction_json(const Prediction& p) {
@@ -353,6 +420,7 @@ std::string plan_to_json(const Plan& plan, const Graph& graph) {
     append_names(out, "order", plan.order, [&](OpId o) -> const std::string& { return graph.op(o).name; });
   if (plan.prediction) out += ",\n \"prediction\": " + prediction_json(*plan.prediction);
   if (plan.bound) out += ",\n \"bound\": " + bound_json(*plan.bound);
+  if (plan.arena) append_addresses(out, graph, plan);
   return out + "}\n";
 }
 

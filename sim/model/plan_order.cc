@@ -91,6 +91,7 @@ Reordered reorder(const Graph& graph, const Plan& plan) {
     action.after_op = moved(action.after_op);
     action.before_op = moved(action.before_op);
   }
+  for (Address& address : in_order.addresses) address.op = moved(address.op);
   return {build_graph(std::move(spec)), std::move(in_order)};
 }
 

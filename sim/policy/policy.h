@@ -11,6 +11,8 @@
 
 namespace hyperoffload {
 
+struct Plan;
+
 struct Move {  // of the bytes [from, to) of a tensor
   TensorId tensor;
   Bytes from, to;
@@ -27,6 +29,8 @@ class Policy {
   virtual std::optional<Move> next_detach(const NpuView&, bool /*ops_had_their_turn*/) { return std::nullopt; }
   // Whether it was checked with its NPU's share of the pool (fair_pool()), and is held to it.
   virtual bool keeps_to_share() const { return false; }
+  // The plan whose addresses the replay is to verify; null: none.
+  virtual const Plan* addressed_plan() const { return nullptr; }
   // Asked once, when the op's engine is free and its dependencies are done: so long (>= 0) the host needs
   // before the op is looked at further.
   virtual Seconds host_time(OpId, const NpuView&) { return Seconds(0); }

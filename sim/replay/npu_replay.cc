@@ -56,6 +56,10 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
     copy_slots_[d].flowing.slot = copy_slots_[d].handled.slot = &copy_slots_[d];
   }
   if (options.series) series_.emplace(engines, hardware.npu_count > 64 ? 256 : 1024);
+  if (const Plan* plan = policy_->addressed_plan(); plan && !options.everything_in_place) {
+    addresses_ = std::make_unique<AddressCheck>(graph, *plan, hardware.hbm_usable());
+    watch_ = &addresses_->residency();
+  }
   if (policy_->keeps_to_share()) pool.hold_to_share(index);
   accesses_left_.assign(graph.tensors().size(), 0);
   born_in_.assign(graph.tensors().size(), -1);
@@ -95,6 +99,7 @@ void NpuReplay::place_initial() {
           largest_residents(graph_, memory_, tier)));
     memory_.place(TensorId(t), tier);
   }
+  if (watch_) watch_->begin();
   sample_series();
 }
 
@@ -114,8 +119,15 @@ void NpuReplay::settle() {
     }
     changed |= start_transfers();
   }
+  note_address_fault();
   sample_memory();
   sample_series();
+}
+
+void NpuReplay::note_address_fault() {
+  if (!addresses_ || !addresses_->fault() || !address_fault_.empty()) return;
+  address_fault_ = fmt::format("at {:.9g} s on NPU {}, iteration {}: {}", view_.now.value, index_,
+                               view_.iteration + 1, *addresses_->fault());
 }
 
 bool NpuReplay::start_iteration() {
@@ -152,6 +164,7 @@ bool NpuReplay::start_inputs() {
   }
   for (TensorId t : inputs_) {
     memory_.place(t, Tier::kHbm);
+    if (watch_) watch_->take_input(t);
     is_born(t);
   }
   sample_series();
@@ -301,6 +314,7 @@ void NpuReplay::begin_op(EngineId engine, OpId id) {
     else
       memory_.write_in_pool(t);
   }
+  if (watch_) watch_->start_op(id);
   view_.running[engine.index()] = id;
   Head& head = heads_[engine.index()];
   OpRecord record{view_.iteration,  id, head.ready, head.resident, view_.now, Seconds(-1), cost.alone,
@@ -336,6 +350,7 @@ void NpuReplay::end_op(EngineId engine) {
     hbm_.give(op.workspace);
   else if (op.workspace > Bytes(0))
     memory_.pool().give(memory_.workspace_in_pool(op.workspace), workspace_[engine.index()]);
+  if (watch_) watch_->end_op(id);
   for_each_access(op, [&](TensorId t, bool, bool) { access_over(t); });
   policy_->op_ended(id, view_);
 }
@@ -356,6 +371,7 @@ void NpuReplay::die_if_over(TensorId t) {
       memory_.in_transfer(t) || !policy_->done_with(t, born_in_[t.index()]))
     return;
   memory_.die(t);
+  if (watch_) watch_->die(t);
   policy_->tensor_died(t);
 }
 
@@ -363,6 +379,7 @@ bool NpuReplay::detach_all(bool ops_had_their_turn) {
   bool any = false;
   while (const auto move = policy_->next_detach(view_, ops_had_their_turn)) {
     memory_.detach(move->tensor, move->from, move->to);
+    if (watch_) watch_->detach(move->tensor, move->from, move->to);
     die_if_over(move->tensor);
     any = true;
   }
@@ -413,6 +430,7 @@ bool NpuReplay::start_transfer(Direction direction) {
 void NpuReplay::begin_copy(Direction direction, const Move& move, Seconds queued) {
   const int d = static_cast<int>(direction);
   memory_.start_transfer(move.tensor, move.from, move.to, direction == Direction::kPoolToHbm);
+  if (watch_ && direction == Direction::kPoolToHbm) watch_->prefetch(move.action);
   view_.busy[d] = true;
   CopySlot& slot = copy_slots_[d];
   slot.move = move;

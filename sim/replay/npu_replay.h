@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/machine/machine.h"
+#include "sim/model/check_addresses.h"
 #include "sim/model/op_cost.h"
 #include "sim/policy/policy.h"
 #include "sim/replay/replay.h"
@@ -30,6 +31,8 @@ class NpuReplay {
   bool take_dirty() { return std::exchange(dirty_, false); }
   void make_dirty() { dirty_ = true; }
   std::string waiting_for();  // one sentence, for a run that is stuck
+  // The first address of its plan that did not hold, and when; empty: all did.
+  const std::string& address_fault() const { return address_fault_; }
   Seconds last_iteration() const { return record_.iteration_end.back() - record_.iteration_start.back(); }
   NpuRecord take_record(bool with_series);
 
@@ -93,6 +96,7 @@ class NpuReplay {
   std::pair<std::int64_t, TransferRecord>& open_transfer(Direction direction);
   void copy_flows(Direction direction);
   void end_copy(Direction direction);
+  void note_address_fault();
   void sample_memory();
   void sample_series();
   std::size_t engine_count() const { return graph_.engines().size(); }
@@ -128,6 +132,9 @@ class NpuReplay {
 
   NpuRecord record_;
   std::optional<SeriesRecorder> series_;
+  std::unique_ptr<AddressCheck> addresses_;  // null: the plan has none, or there is no plan
+  Residency* watch_ = nullptr;               // theirs
+  std::string address_fault_;
   std::deque<std::pair<std::int64_t, TransferRecord>> transfers_;  // with their absolute index
   std::int64_t transfer_count_ = 0;
 };

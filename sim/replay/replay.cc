@@ -79,6 +79,7 @@ class World {
     machine_.wake();
     machine_.run();
     report_stuck();
+    report_addresses();
     RunRecord record;
     record.iterations = options_.iterations;
     record.full = options_.full_record;
@@ -122,6 +123,12 @@ class World {
       if (!npus_[n]->finished())
         throw InfeasibleError(fmt::format("the run gets stuck at {:.9g} s on NPU {}: {}",
                                           machine_.now().value, n, npus_[n]->waiting_for()));
+  }
+
+  void report_addresses() {
+    for (const auto& npu : npus_)
+      if (const std::string& fault = npu->address_fault(); !fault.empty())
+        throw InfeasibleError("the plan's addresses do not hold " + fault);
   }
 
   ReplayOptions options_;

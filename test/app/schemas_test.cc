@@ -35,11 +35,14 @@ const char* kTrace =
           "collective": {"kind": "all_reduce", "bytes": 2000, "group": "tp"}},
          {"name": "c", "hbm_bytes": 1, "reads": ["w"]}]})";
 const char* kPlan = R"({"format": "hyperoffload-plan", "version": 1,
- "actions": [{"kind": "prefetch", "tensor": "w", "after_op": null, "before_op": "c", "range_bytes": [0, 500], "iteration": "first"},
+ "actions": [{"kind": "prefetch", "tensor": "w", "after_op": null, "before_op": "c", "range_bytes": [0, 500], "iteration": "first",
+              "offset_bytes": 0},
              {"kind": "store", "tensor": "x", "after_op": "a"}],
  "initial_pool": ["w"], "order": ["a", "b", "c"],
  "prediction": {"iteration_s": 1, "first_iteration_s": 1, "total_s": 1, "ideal_s": 1, "hbm_peak_bytes": 1, "pool_peak_bytes": 0},
- "bound": {"hbm_peak_bytes": 1, "stall_s": 0.5, "method": "window", "order": "program"}})";
+ "bound": {"hbm_peak_bytes": 1, "stall_s": 0.5, "method": "window", "order": "program"},
+ "addresses": [{"tensor": "w", "offset_bytes": 0}, {"tensor": "x", "op": "a", "offset_bytes": 1000}, {"op": "c", "offset_bytes": 3000}],
+ "arena_bytes": 3008})";
 
 }  // namespace
 

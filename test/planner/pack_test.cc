@@ -130,6 +130,27 @@ TEST_CASE("The search finds the least height of all, and proves that none is low
   }
 }
 
+TEST_CASE("The search proves that no packing is as low as the peak exactly where trying all finds none") {
+  int none = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Rng rng(seed);
+    const std::vector<PackItem> items = random_full(rng, 5, 5, 6);
+    const std::int64_t peak = live_peak(items);
+    const FloorSearchResult found = search_floors(items, peak, 1'000'000);
+    if (found.verdict == Verdict::kFound) {
+      REQUIRE(packing_fault(items, found.offsets, peak) == "");
+      continue;
+    }
+    ++none;
+    const std::int64_t least = least_height(items);
+    CHECK(least > peak);
+    CHECK(search_floors(items, least - 1, 1'000'000).verdict == Verdict::kImpossible);
+    CHECK(search_floors(items, least, 1'000'000).verdict == Verdict::kFound);
+    CHECK(pack(items).height == least);
+  }
+  CHECK(none > 0);
+}
+
 TEST_CASE("A search that runs out of nodes says so, and takes no more") {
   Rng rng(3);
   const std::vector<PackItem> items = cut_apart(rng, 200, 100, 1000);
@@ -173,11 +194,11 @@ TEST_CASE("Packings of random items with holes and pieces never overlap, whateve
         item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
         if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
       }
-    const Packing packing = pack(items, {10'000, 2'000, 100});
+    const Packing packing = pack(items, {10'000, 2'000'000});
     REQUIRE(packing_fault(items, packing.offsets, packing.height) == "");
     CHECK(packing.height >= packing.peak);
     CHECK(packing.height <= packing.first_fit_by_size);
-    CHECK(pack(items, {10'000, 2'000, 100}).offsets == packing.offsets);
+    CHECK(pack(items, {10'000, 2'000'000}).offsets == packing.offsets);
     FirstFit fitter(items);
     for (FitOrder by : {FitOrder::kSize, FitOrder::kArea, FitOrder::kLifetime, FitOrder::kStart})
       for (bool tightest : {false, true}) {

@@ -20,6 +20,22 @@ std::vector<PackItem> read_minimalloc(const std::string& path) {
   return items;
 }
 
+std::vector<PackItem> random_full(Rng& rng, int count, int instants, int largest) {
+  std::vector<PackItem> items;
+  std::vector<std::int64_t> alive(static_cast<std::size_t>(instants));
+  for (int i = 0; i < count; ++i) {
+    const int first = rng.pick(0, instants - 1), last = rng.pick(first, instants - 1),
+              size = rng.pick(1, largest);
+    items.push_back({{{first, last + 1, 0, size}}});
+    for (int at = first; at <= last; ++at) alive[static_cast<std::size_t>(at)] += size;
+  }
+  const std::int64_t peak = live_peak(items);
+  for (int at = 0; at < instants; ++at)
+    if (const std::int64_t rest = peak - alive[static_cast<std::size_t>(at)]; rest > 0)
+      items.push_back({{{at, at + 1, 0, rest}}});
+  return items;
+}
+
 std::string packing_fault(const std::vector<PackItem>& items, const std::vector<std::int64_t>& offsets,
                           std::int64_t height) {
   if (offsets.size() != items.size())

@@ -1,0 +1,35 @@
+// Addresses for a plan: every byte that comes into HBM gets a place, and the arena's height counts as what
+// the plan takes of HBM, not the live bytes alone.
+//
+// *Source*: what brings bytes into HBM (sim/model/residency.h). Each has one address, in every iteration.
+// Sources of one tensor whose pieces are in HBM at once are one item, since an op reads a tensor in one
+// stretch: its pieces keep their distances, and what is free between them, or while the tensor is away,
+// others may use. An item is as many rectangles as pieces come and go (planner/pack/pack.h).
+//
+// Time is the order of takes and frees, and there are two: that of the planner's own walk (what happens on
+// private links), over as many iterations as it takes until two are alike; and that of the replay in program
+// order, in which `check` judges. Items must not overlap in either, so one packing holds in both.
+//
+// O(events + packing). Weakness: behind shared links simulated time may order things otherwise; the replay
+// verifies every address and says so.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "planner/analysis/flat_graph.h"
+#include "planner/planner.h"
+#include "sim/model/plan.h"
+
+namespace hyperoffload {
+
+// Gives the plan addresses, whatever height they take. The plan must keep every rule.
+Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations);
+
+// The same, planning again for less HBM (with `plan_for`, which may throw InfeasibleError) while the arena is
+// higher than HBM, at most kPlanAgain times. InfeasibleError if none fits.
+inline constexpr int kPlanAgain = 6;
+Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations,
+                    const std::function<Plan(std::int64_t hbm)>& plan_for);
+
+}  // namespace hyperoffload

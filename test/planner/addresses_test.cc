@@ -1,0 +1,175 @@
+// Plans with addresses: they hold in program order and in time, and HBM holds for the arena's height.
+#include "planner/addresses.h"
+
+#include <algorithm>
+
+#include "planner/analysis/liveness.h"
+#include "planner/pack/floor_search.h"
+#include "planner/planner.h"
+#include "sim/model/check_plan.h"
+#include "sim/model/error.h"
+#include "test/planner/packing.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+#include "test/support/random_graph.h"
+#include "test/support/random_plan.h"
+#include "test/support/rng.h"
+#include "test/support/simulate.h"
+
+using namespace hyperoffload;
+using toy::Toy;
+
+namespace {
+
+PlannerOptions with_addresses(int iterations) {
+  PlannerOptions options;
+  options.iterations = iterations;
+  options.addresses = true;
+  return options;
+}
+
+// One that plans with addresses for a random graph with HBM for `share` of what everything needs, or nothing.
+std::optional<PlanOutcome> random_outcome(std::uint64_t seed, Graph& graph, Hardware& hardware,
+                                          int& iterations) {
+  Rng rng(seed);
+  RandomGraphOptions options;
+  options.shape = kAllShapes[rng.pick(0, 4)];
+  options.size = rng.pick(5, 25);
+  options.engines = rng.chance(0.3);
+  graph = random_graph(options, rng);
+  iterations = rng.pick(1, 4);
+  hardware = random_hardware(graph, false, rng);
+  hardware.hbm_reserved = Bytes(0);
+  const Liveness liveness(FlatGraph(graph, hardware), {iterations > 1, 0});
+  const std::int64_t most = *std::max_element(liveness.resident.begin(), liveness.resident.end());
+  hardware.hbm_capacity = Bytes(static_cast<std::int64_t>(static_cast<double>(most) * rng.real(0.5, 1.1)));
+  try {
+    return make_plan(graph, hardware, with_addresses(iterations));
+  } catch (const InfeasibleError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("addresses: on random graphs they hold in program order and in simulated time") {
+  int made = 0, moved = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    INFO("seed " << seed);
+    Graph graph;
+    Hardware hardware;
+    int iterations = 1;
+    const auto outcome = random_outcome(seed, graph, hardware, iterations);
+    if (!outcome) continue;
+    ++made;
+    moved += !outcome->plan.actions.empty();
+    const auto broken = check_plan(graph, outcome->plan, limits_of(hardware), iterations);
+    INFO((broken.empty() ? "" : broken.front().message));
+    REQUIRE(broken.empty());
+    CHECK(outcome->arena->height == outcome->plan.arena->value);
+    CHECK(outcome->arena->height <= hardware.hbm_usable().value);
+    CHECK(outcome->arena->height >= outcome->plan.prediction->hbm_peak.value);
+    simulate_plan(graph, outcome->plan, hardware, iterations);  // throws if an address doesn't hold
+  }
+  CHECK(made > 100);
+  CHECK(moved > 50);
+}
+
+TEST_CASE("addresses: a plan without them is the same plan") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Graph graph;
+    Hardware hardware;
+    int iterations = 1;
+    const auto outcome = random_outcome(seed, graph, hardware, iterations);
+    if (!outcome || outcome->arena->planned_for < hardware.hbm_usable().value) continue;
+    Plan bare = outcome->plan;
+    bare.arena.reset();
+    bare.addresses.clear();
+    for (Action& action : bare.actions) action.offset.reset();
+    PlannerOptions options;
+    options.iterations = iterations;
+    CHECK(plan_to_json(make_plan(graph, hardware, options).plan, graph) == plan_to_json(bare, graph));
+  }
+}
+
+TEST_CASE("addresses: live bytes alone don't prove a fit, and the message says what is short") {
+  int harder = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    // Activations that live for some ops each, and no pool to move them to.
+    Rng rng(seed);
+    const std::vector<PackItem> items = random_full(rng, 7, 8, 6);
+    Toy t;
+    std::vector<std::vector<TensorId>> reads(8), writes(8);
+    for (const PackItem& item : items) {
+      const PackRect& r = item.rects[0];
+      const TensorId x = t.activation("x" + std::to_string(t.spec.tensors.size()), r.size);
+      writes[static_cast<std::size_t>(r.lower)].push_back(x);
+      if (r.upper > r.lower + 1) reads[static_cast<std::size_t>(r.upper) - 1].push_back(x);
+    }
+    for (std::size_t k = 0; k < 8; ++k) t.op(1, reads[k], writes[k]);
+    const std::int64_t peak = live_peak(items);
+    if (search_floors(items, peak, 100'000).verdict != FloorSearchResult::Verdict::kImpossible) continue;
+    ++harder;
+    const Graph graph = t.build();
+    Hardware hardware = toy::machine(peak);
+    hardware.pool_capacity = Bytes(0);
+    CHECK(make_plan(graph, hardware, {}).plan.actions.empty());
+    try {
+      make_plan(graph, hardware, with_addresses(1));
+      FAIL("no packing is as low as the peak");
+    } catch (const InfeasibleError& error) {
+      const std::string text = error.what();
+      CHECK(text.find("no addresses fit into HBM") == 0);
+      CHECK(text.find(std::to_string(peak) + " B are there") != std::string::npos);
+    }
+    hardware.hbm_capacity = Bytes(2 * peak);
+    const std::int64_t height = make_plan(graph, hardware, with_addresses(1)).arena->height;
+    CHECK(height > peak);
+    hardware.hbm_capacity = Bytes(height);
+    CHECK(make_plan(graph, hardware, with_addresses(1)).arena->height == height);
+  }
+  CHECK(harder > 0);
+}
+
+TEST_CASE("addresses: a tensor in HBM from an iteration to the next keeps its address") {
+  Toy t;
+  const TensorId w = t.weight("w", 6), v = t.weight("v", 6), x = t.activation("x", 3);
+  t.op(10, {w}, {x});
+  t.op(10, {v, x});
+  const Graph graph = t.build();
+  const PlanOutcome outcome = make_plan(graph, toy::machine(100), with_addresses(3));
+  CHECK(outcome.plan.actions.empty());
+  CHECK(outcome.arena->height == 15);  // all of it: 6 + 6 + 3
+  CHECK(outcome.plan.addresses.size() == 3);
+}
+
+TEST_CASE("addresses: a replay whose transfers come at other times than planned says who overlaps") {
+  // x dies with op1; v is planned to arrive after that, and shares its bytes. With v's prefetch moved to the
+  // start the same addresses don't hold.
+  Toy t;
+  const TensorId v = t.weight("v", 4), x = t.activation("x", 4);
+  t.op(1, {}, {x});
+  t.op(1, {x});
+  t.op(1, {v});
+  const Graph graph = t.build();
+  Plan plan;
+  plan.initial_pool = {v};
+  plan.actions = {toy::action(ActionKind::kPrefetch, graph, v, 1)};
+  plan.actions[0].offset = Bytes(0);
+  plan.addresses = {{x, OpId(0), Bytes(0)}};
+  plan.arena = Bytes(4);
+  const Hardware hardware = toy::machine(100);
+  CHECK(check_plan(graph, plan, limits_of(hardware)).empty());
+  simulate_plan(graph, plan, hardware);
+  plan.actions[0].after_op = OpId::none();
+  CHECK(check_plan(graph, plan, limits_of(hardware)).front().rule == "address");
+  try {
+    simulate_plan(graph, plan, hardware);
+    FAIL("the overlap went unnoticed");
+  } catch (const InfeasibleError& error) {
+    CHECK(std::string(error.what()) ==
+          "the plan's addresses do not hold at 0 s on NPU 0, iteration 1: \"v\", prefetched by action 0, is "
+          "put at "
+          "[0, 4), where \"x\", written by op \"op0\", still lies at [0, 4)");
+  }
+}
