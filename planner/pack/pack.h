@@ -36,7 +36,7 @@ struct PackOptions {
   // Pairs of rectangles that first fits may look at (a second or two); one pass is always made.
   std::int64_t fit_pairs = 100'000'000;
   // Nodes of the search over all heights, each counted with all items of all its sections; 0: no search.
-  std::int64_t search_steps = 1'000'000'000;
+  std::int64_t search_steps = 300'000'000;
   std::int64_t enough = 0;  // a height that will do, where the peak is lower: nothing below it is looked for
 };
 

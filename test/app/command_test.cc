@@ -57,6 +57,34 @@ TEST_CASE("plan, check and simulate agree, and the plan's prediction is what the
         Approx(measured.at("iteration_s").get<double>()).epsilon(1e-9));
 }
 
+TEST_CASE("plan --addresses gives addresses that check and simulate verify, and refuse once two overlap") {
+  Files files;
+  const std::string plan = files.folder / "plan.json", bare = files.folder / "bare.json";
+  const CommandResult made = run_hyperoffload("plan " + files.both() + " --addresses -o " + plan);
+  REQUIRE(made.status == 0);
+  CHECK(made.err.find("addresses: ") == 0);
+  CHECK(run_hyperoffload("plan " + files.both() + " -o " + bare).status == 0);
+  json addressed = json::parse(read_text(plan));
+  const json without = json::parse(read_text(bare));
+  CHECK_FALSE(without.contains("addresses"));
+  CHECK(addressed.at("prediction") == without.at("prediction"));
+  CHECK(addressed.at("arena_bytes") >= without.at("prediction").at("hbm_peak_bytes"));
+  const std::string check = "check " + files.trace + " " + plan + " --hardware " + files.machine;
+  const std::string simulate = "simulate " + files.both() + " --plan " + plan;
+  CHECK(run_hyperoffload(check).status == 0);
+  CHECK(run_hyperoffload(simulate).status == 0);
+
+  REQUIRE(addressed.at("addresses").size() + addressed.at("actions").size() >= 2);
+  for (json& address : addressed.at("addresses")) address.at("offset_bytes") = 0;
+  for (json& action : addressed.at("actions"))
+    if (action.contains("offset_bytes")) action.at("offset_bytes") = 0;
+  write_text(plan, addressed.dump());
+  const CommandResult refused = run_hyperoffload(check);
+  CHECK(refused.status == 3);
+  CHECK(refused.out.find("is put at [0, ") != std::string::npos);
+  CHECK(run_hyperoffload(simulate).status == 3);
+}
+
 TEST_CASE("plan --max-slowdown finds the least HBM that keeps it, or says that none does") {
   // b takes 9 us longer than ideal whatever HBM there is (1.45x), and needs w and x: 19 kB.
   Files files;
