@@ -72,7 +72,7 @@ TEST_CASE("report: levels over time of another run are refused, whatever differs
   const std::string kept = f.folder / "kept.json";
   fs::copy_file(f.series, kept);
   // Each run is another one by a single thing.
-  for (const std::string& other :
+  for (const char* other :
        {"--set hbm=25kB", "--set iterations=2", "--set hardware.link.read.bandwidth=2GB/s", "--set hardware.name=huge",
         "--set hardware.pool.capacity=2GB"}) {
     REQUIRE(f.run(other).status == 0);

@@ -313,7 +313,9 @@ TEST_CASE("kill -9 loses nothing that is finished, and two sweeps at once do no 
       CHECK(json::parse(read_text(result.string())).at("format") == "hyperoffload-result");
   }
   CHECK(std::system((sweep + " & " + sweep + "; wait").c_str()) == 0);
-  CHECK(files_below(files.out) == files_below(whole));
+  auto files_left = files_below(files.out);  // what was being written when it was killed goes after an hour
+  std::erase_if(files_left, [](const auto& file) { return file.first.ends_with(".tmp"); });
+  CHECK(files_left == files_below(whole));
 }
 
 TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
