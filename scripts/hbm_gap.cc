@@ -1,10 +1,12 @@
 // How far the least HBM that a plan needs for no stall is from the least proven: over the seeded traces of planner_gap.
-// One line a case (CSV), then the percentiles; scripts/planner_gap.sh has them in docs/planner.md.
-// Usage: hbm_gap [SEEDS [FIRST_SEED [SLOWDOWN]]]   (0.0001: a stall of 0.01 % counts as none)
+// scripts/planner_gap.sh has its table in docs/planner.md. Usage: hbm_gap [SEEDS [SLOWDOWN]]   (0.0001: a stall of
+// 0.01 % counts as none)
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "planner/bound/lp_bound.h"
@@ -41,22 +43,33 @@ void judge(Family family, int seed, double load, double slowdown, Gaps& gaps) {
   const auto above = static_cast<double>(least.hbm.value) - bound;
   gaps.percent.push_back(100 * above / bound);
   gaps.tensors.push_back(above / static_cast<double>(*std::max_element(flat.bytes.begin(), flat.bytes.end())));
-  fmt::print("{},{},{},{},{},{:.0f},{:.3f},{:.3f}\n", to_string(family), seed, ops, load, least.hbm.value, bound,
-             gaps.percent.back(), gaps.tensors.back());
+}
+
+void print_row(const std::string& name, const Gaps& gaps) {
+  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", name, gaps.percent.size(),
+             percentile(gaps.percent, 0.5), percentile(gaps.percent, 0.9), percentile(gaps.percent, 1),
+             percentile(gaps.tensors, 0.5), percentile(gaps.tensors, 0.9), percentile(gaps.tensors, 1));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int seeds = argc > 1 ? std::atoi(argv[1]) : 3, first = argc > 2 ? std::atoi(argv[2]) : 1;
-  const double slowdown = argc > 3 ? std::atof(argv[3]) : 0;
-  Gaps gaps;
-  fmt::print("family,seed,ops,load,least_hbm_bytes,bound_bytes,above_percent,above_in_largest_tensors\n");
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 3;
+  const double slowdown = argc > 2 ? std::atof(argv[2]) : 0;
+  fmt::print("| cases | number | above the bound, %: median | 90th percentile | worst | in largest tensors: median | 90th percentile | worst |\n"
+             "|---|---|---|---|---|---|---|---|\n");
+  std::map<std::string, Gaps> groups;
+  Gaps all;
   for (Family family : kAllFamilies)
-    for (int seed = first; seed < first + seeds; ++seed)
-      for (double load : {0.5, 1.0, 2.0}) judge(family, seed, load, slowdown, gaps);
-  fmt::print("# {} cases: above the bound median {:.2f} %, 90th percentile {:.2f} %, worst {:.2f} %; in largest tensors "
-             "median {:.2f}, 90th percentile {:.2f}, worst {:.2f}\n",
-             gaps.percent.size(), percentile(gaps.percent, 0.5), percentile(gaps.percent, 0.9), percentile(gaps.percent, 1),
-             percentile(gaps.tensors, 0.5), percentile(gaps.tensors, 0.9), percentile(gaps.tensors, 1));
+    for (int seed = 1; seed <= seeds; ++seed)
+      for (double load : {0.5, 1.0, 2.0}) {
+        Gaps one;
+        judge(family, seed, load, slowdown, one);
+        for (Gaps* gaps : {&all, &groups[to_string(family)], &groups[fmt::format("link load {:.1f}", load)]}) {
+          gaps->percent.push_back(one.percent[0]);
+          gaps->tensors.push_back(one.tensors[0]);
+        }
+      }
+  print_row("all", all);
+  for (const auto& [name, gaps] : groups) print_row(name, gaps);
 }
