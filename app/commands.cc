@@ -123,6 +123,7 @@ int frontier_command(const PlanOptions& options, const Inputs& inputs, const Pla
 }
 
 int plan_command(const PlanOptions& options) {
+  refuse_overwriting(options.output, {options.trace, options.hardware});
   const double slowdown =
       options.max_slowdown.empty() ? 0 : parse_percent(options.max_slowdown, "--max-slowdown");
   PlannerOptions planner;
@@ -187,6 +188,8 @@ int check_command(const CheckOptions& options) {
 }
 
 int simulate_command(const SimulateOptions& options) {
+  for (const std::string& output : {options.output, options.timeline})
+    refuse_overwriting(output, {options.trace, options.hardware, options.plan});
   const BoundMethod bound = parse_bound_method(options.bound, "--bound");
   if (options.plan.empty() == options.policy.empty())
     throw InputError("simulate",

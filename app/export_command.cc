@@ -33,6 +33,7 @@ Exported exported(const Plan& plan, const Graph& graph, const std::string& forma
 std::vector<std::string> export_formats() { return {"hyper-parallel", "plan", "table", "vllm"}; }
 
 int export_command(const ExportCommand& command) {
+  refuse_overwriting(command.output, {command.plan, command.trace});
   const Graph graph = load_graph(command.trace);
   const Exported result = exported(read_plan(command.plan, graph), graph, command.format);
   for (const std::string& remark : result.remarks) write_output("", remark + "\n");

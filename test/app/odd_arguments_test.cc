@@ -116,10 +116,12 @@ TEST_CASE("odd arguments: values that are none are refused in a line") {
 TEST_CASE("odd arguments: an output that is one of the inputs is refused, and the input stays") {
   const TemporaryFolder folder;
   const std::string file = folder / "x.json", again = folder.path() + "/./x.json";
-  const std::string text = "{}";
+  const std::string text = "{}", toy = source_dir() + "/configs/hardware/toy.yaml";
   write_text(file, text);
   for (const std::string& arguments : {"trace import --format kineto " + file, "trace jitter " + file + " --by 1%",
-                                       "trace generate " + file}) {
+                                       "trace generate " + file, "export " + file + " --format table --trace " + file,
+                                       "plan " + file + " --hardware " + toy, "simulate " + toy + " --policy graph --hardware " + file,
+                                       "simulate " + toy + " --hardware " + toy + " --plan " + file}) {
     const CommandResult run = run_hyperoffload(arguments + " -o " + again);
     INFO(arguments << "\n" << run.err);
     CHECK(run.status == 2);
