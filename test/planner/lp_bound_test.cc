@@ -29,22 +29,16 @@ double stall(const Graph& g, const Hardware& h, int iterations) { return lp(g, h
 TEST_CASE("lp bound: two stays that alternate wait for what HBM has no room for while an op runs") {
   // a and b (10 B) are read in turns, n times; HBM holds 15 B. While an op runs its tensor and 5 B of the other
   // fill HBM, so the other's last 5 B come between the ops: n - 1 times 5/4 s.
-  Toy t;
-  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
   const int n = 6;
-  for (int k = 0; k < n; ++k) t.op(1, {k % 2 ? b : a});
-  CHECK(stall(t.build(), machine(15, 4, 4), 2) == Approx((n - 1) * 5 / 4.0));
+  CHECK(stall(two_in_turns(n).build(), machine(15, 4, 4), 2) == Approx((n - 1) * 5 / 4.0));
 }
 
 TEST_CASE("lp bound: an iteration that ends as it began brings back what it needs at its start, too") {
   // The same two tensors, read in turns: of n ops each waits 5/4 s, the first for what the last had no room for.
-  Toy t;
-  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
   const int n = 6;
-  for (int k = 0; k < n; ++k) t.op(1, {k % 2 ? b : a});
   LpBoundOptions steady;
   steady.steady = true;
-  CHECK(lp(t.build(), machine(15, 4, 4), 2, steady).stall.value == Approx(n * 5 / 4.0));
+  CHECK(lp(two_in_turns(n).build(), machine(15, 4, 4), 2, steady).stall.value == Approx(n * 5 / 4.0));
   // One op writes a, one reads b: a leaves by a store of 5 B (1 B/s) behind its write. b comes as it goes: the wait
   // before op1 is 5 s. On the way back it is 5/4 s of loading: b's copy is as good as ever.
   Toy u;

@@ -40,11 +40,8 @@ FamilyCase tight(Family family, std::uint64_t seed, int ops) {
 
 TEST_CASE("lp guide: of two tensors read in turns the half that HBM has no room for is away, and every op waits for it") {
   // a and b (10 B), HBM 15 B, 4 B/s, n ops of 1 s: 5 B are away in each gap, and 5/4 s pass before each op.
-  Toy t;
-  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
   const int n = 6;
-  for (int k = 0; k < n; ++k) t.op(1, {k % 2 ? b : a});
-  const Graph g = t.build();
+  const Graph g = two_in_turns(n).build();
   const Guided guided(g, machine(15, 4, 4), true, 1);
   REQUIRE(guided.guide);
   CHECK(guided.guide->least_stall == Approx(n * 5 / 4.0));

@@ -53,6 +53,14 @@ struct Toy {
   }
 };
 
+// Two weights of 10 B, a and b, read in turns by ops of 1 s.
+inline Toy two_in_turns(int ops) {
+  Toy t;
+  const TensorId a = t.weight("a", 10), b = t.weight("b", 10);
+  for (int k = 0; k < ops; ++k) t.op(1, {k % 2 ? b : a});
+  return t;
+}
+
 // One NPU; links of 1 B/s each way without latency; HBM so fast that nothing contends.
 inline Hardware machine(std::int64_t hbm, double read = 1, double write = 1, double latency = 0) {
   Hardware h;
