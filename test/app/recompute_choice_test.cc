@@ -12,22 +12,22 @@ using namespace hyperoffload::tiny;
 
 namespace {
 
-constexpr int kLayers = 12;
+constexpr int kLayers = 12;  // unless a test says otherwise
 constexpr std::int64_t kHidden = 1000;  // bytes a layer leaves to its backward op: 1 us at 1e9 B/s
 
 // Layer i makes a hidden tensor (10 us), then its output; backward ops (20 us) read the hidden ones, last first.
-Graph layers() {
+Graph layers(int count = kLayers, std::int64_t first_hidden = kHidden) {
   GraphMaker m;
   m.activation("x0", 1).op("begin", 0_us, {}, {"x0"});
-  for (int i = 0; i < kLayers; ++i) {
+  for (int i = 0; i < count; ++i) {
     const std::string n = std::to_string(i), next = std::to_string(i + 1);
-    m.activation("h" + n, kHidden).activation("x" + next, 1);
+    m.activation("h" + n, i == 0 ? first_hidden : kHidden).activation("x" + next, 1);
     m.op("f" + n, 10_us, {"x" + n}, {"h" + n});
     m.last().phase = "forward", m.last().layer = i;
     m.op("g" + n, 0_us, {"h" + n}, {"x" + next});
     m.last().phase = "forward", m.last().layer = i;
   }
-  for (int i = kLayers; i-- > 0;) {
+  for (int i = count; i-- > 0;) {
     const std::string n = std::to_string(i);
     m.op("b" + n, 20_us, {"h" + n, "x" + n}, {});
     m.last().phase = "backward", m.last().layer = i;
@@ -92,6 +92,16 @@ TEST_CASE("what is computed again is neither stall that a bound forbids, nor an 
   CHECK(r.bound->order == kAsGiven);
   CHECK(r.binding.resource == "program");
   CHECK(results_answer({r}).find("can't be avoided") == std::string::npos);
+}
+
+TEST_CASE("where one layer's tensor is the larger one, that layer computes again, and it alone") {
+  // 3 + 1 hidden tensors, HBM for 3: without the first layer's 1 is left, without the second's 3 and a place to make
+  // the second's again are 4. Nothing can be moved in time.
+  const Graph graph = layers(2, 3 * kHidden);
+  const Hardware h = with(3, kHidden / 1e6);
+  const Result r = evaluate({graph, h}, parse_policy("graph:recompute=auto", "--policy")).result;
+  CHECK(r.planner->recomputed_layers == 1);
+  CHECK(r.figures().stall.value == Approx(10e-6).epsilon(1e-9));
 }
 
 TEST_CASE("more layers than there are to compute again are refused") {
