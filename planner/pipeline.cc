@@ -1,6 +1,7 @@
 #include "planner/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -87,6 +88,8 @@ class Search {
   Walk judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
+  void search_pieces();
+  bool learn_contention();
   std::vector<SweepOrder> orders() const;
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   bool known_late(const Action& action) const;
@@ -103,7 +106,7 @@ class Search {
   double enough_stall_;
   std::optional<LpGuide> lp_;
   bool lp_tried_ = false;
-  std::optional<StepClock> guide_;  // the ops' own times
+  std::optional<StepClock> guide_;  // the ops' own times; in the end those beside copies
   int passes_ = 0;
   double work_left_ = 0;
   std::optional<Attempt> best_;
@@ -328,11 +331,10 @@ void Search::hasten() {
   }
 }
 
-Found Search::run() {
-  work_left_ = kWork[effort()];
-  search(0);
-  // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer
-  // ones yet where a short trace affords them.
+// Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer ones yet
+// where a short trace affords them.
+void Search::search_pieces() {
+  piece_bytes_ = 0;
   for (int parts : {16, 8, 4, 64}) {
     if (finished() || !uses(SearchStep::kPieces)) break;
     if (parts < 16 && piece_bytes_ > 0) continue;
@@ -340,6 +342,30 @@ Found Search::run() {
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
     search(piece_size(parts));
   }
+}
+
+// Copies beside an op that wants all of HBM's bandwidth make it longer, which no placement looks at: from here on ops
+// take what they took in the best plan. False if that is nothing new.
+bool Search::learn_contention() {
+  if (!best_ || graph_.engines > 1 || !uses(SearchStep::kContention)) return false;
+  Walk packed;
+  packed.ops = best_->walk.ops;
+  for (OpWalk& op : packed.ops) {
+    const double seconds = op.end - op.start;
+    op.start = packed.last_iteration;
+    op.end = packed.last_iteration += seconds;
+  }
+  const double known = guide_->seconds(guide_->period());
+  if (std::abs(packed.last_iteration - known) <= kNearlyNothing * ideal_seconds_) return false;
+  guide_.emplace(graph_, packed, transfer_seconds_);
+  return true;
+}
+
+Found Search::run() {
+  work_left_ = kWork[effort()];
+  search(0);
+  search_pieces();
+  for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
   if (best_) hasten();
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)
@@ -353,7 +379,7 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "hasten"};
+                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "hasten", "contention"};
   return kNames[static_cast<int>(step)];
 }
 

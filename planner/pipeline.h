@@ -28,8 +28,9 @@ enum class SearchStep {
   kPieces,        // cut tensors
   kLp,            // round the solution of the linear program
   kHasten,        // let loads that ops wait for stand earlier, in the end
+  kContention,    // plan again with ops as long as they are beside copies
 };
-inline constexpr int kSearchSteps = 11;
+inline constexpr int kSearchSteps = 12;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/analysis/liveness.h"
+#include "planner/bound/lp_bound.h"
 #include "planner/pipeline.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
@@ -287,4 +288,31 @@ TEST_CASE("planner: slack starts a prefetch as early as a slower link would need
       CHECK(action.after_op == OpId(0));
     }
   CHECK(prefetches == 1);
+}
+
+TEST_CASE("planner: a stream of weights counts with ops as long as copies beside them make them") {
+  // Every op takes all of HBM's 1000 B/s, the link a tenth of that: where a tenth of the weights is away, copies go on
+  // all the time, and make each op a ninth longer (900 B/s are left).
+  Toy t;
+  std::int64_t sum = 0;
+  for (int k = 0; k < 40; ++k) {
+    const std::int64_t bytes = k % 4 == 0 ? 1000 : k % 2 == 1 ? 300 : 100;
+    sum += bytes;
+    t.op(1e-3 * static_cast<double>(bytes), {t.weight("w" + std::to_string(100 + k), bytes)});
+    t.last().hbm_bytes = Bytes(bytes);
+  }
+  const Graph g = t.build();
+  Hardware h = machine(sum * 9 / 10, 100, 100);
+  h.hbm_bandwidth = BytesPerSecond(1000);
+  PlannerOptions options;
+  options.iterations = 40;
+  LpBoundOptions steady;
+  steady.steady = true;
+  const double ideal = 1e-3 * static_cast<double>(sum), least = lp_bound(FlatGraph(g, h), ideal, 40, steady).stall.value;
+  const double found = stall(make_plan(g, h, options));
+  CHECK(least >= ideal / 10);  // a tenth of the weights comes in, and takes as much of HBM's time
+  CHECK(found >= least);
+  CHECK(found <= least + 0.005 * ideal);
+  options.skip = 1U << static_cast<int>(SearchStep::kContention);
+  CHECK(stall(make_plan(g, h, options)) > least + 0.01 * ideal);
 }
