@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/bound/branch_starts.h"
 #include "planner/bound/engine_view.h"
 #include "planner/bound/offload_program.h"
 #include "planner/bound/subset_sum.h"
@@ -82,8 +83,18 @@ LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, Lp
 
 double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const auto excess = excess_over(view, graph_.machine.hbm);
-  const OffloadProgram program(graph_, view, excess, {ideal_, std::max(2, options_.boundaries), steady_});
-  const LpOutcome outcome = solve_program(program.lp, {60, 1e-4, 1e-5 * ideal_}, stats);
+  const bool branch = options_.branches > 0 && iterations_ == 1;
+  const OffloadProgram program(graph_, view, excess,
+                               {ideal_, std::max(2, options_.boundaries), steady_, false, branch});
+  const LpLimits limits{60, 1e-4, 1e-5 * ideal_};
+  if (branch) {
+    OffloadSolver solver(program.lp);
+    const Branched tree = branch_starts(solver, limits, {options_.branches});
+    stats.programs += 1 + tree.programs;
+    stats.stall_upper = std::max(stats.stall_upper, view.alone + tree.best.upper - ideal_);
+    return view.alone + tree.lower;
+  }
+  const LpOutcome outcome = solve_program(program.lp, limits, stats);
   stats.stall_upper = std::max(stats.stall_upper, view.alone + outcome.upper - ideal_);
   return view.alone + outcome.lower;
 }

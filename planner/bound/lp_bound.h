@@ -41,6 +41,8 @@
 // bounds the time of such an iteration; as it is convex and the same every turn, also the mean time over any
 // number of iterations behind which a state returns. A plan is one body repeated, which settles; but the last of
 // a few iterations, still living on what the first left in HBM, can be faster: not a limit for a given N.
+// Branches: the program lets parts of a tensor start a cold pass in the pool and in HBM, a run can't. branch_starts.h
+// proves the larger limit of programs that decide it.
 // Cost: `boundaries` bounds the program (docs/planner.md has figures). Weakness: coarse boundaries, what other
 // engines hold in HBM, and the free state at the start of a repeated iteration.
 #pragma once
@@ -55,12 +57,13 @@ struct LpBoundOptions {
   int boundaries = 400;
   // The least stall of an iteration that ends in the state it began in; with one engine and no ops in the pool.
   bool steady = false;
+  int branches = 0;  // programs more that decide where tensors start a cold pass
   bool stall = true, hbm = true;  // which limits to work out; the other is the window's
 };
 
 struct LpBoundStats {
   int boundaries = 0, units = 0, rows = 0, columns = 0, rounds = 0;  // of the largest program
-  double stall_upper = 0;  // the relaxation's value lies between the limit and this
+  double stall_upper = 0;  // the relaxation's value lies between the limit and this; with branches: of the best of whole starts
   int programs = 0;
 };
 

@@ -19,6 +19,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Row numbers of the master program; -1: no such row.
 struct Rows {
   std::vector<int> memory, read, write, hbm_read, hbm_write, hbm_both, wait, unit;
+  int starts = -1;
 };
 
 class Master {
@@ -28,6 +29,9 @@ class Master {
   double solve();  // the objective
   void read_solution(LpOutcome& out) const;
   void fix_start(int unit, bool in_pool);
+  void free_start(int unit);
+  void excess_changed();
+  void starts_changed();
   Prices prices();
   double unit_price(int unit) const {  // what its best pattern so far gains
     const double price = -clp_.getRowPrice()[rows_.unit[unit]];
@@ -92,6 +96,8 @@ void Master::add_rows() {
     rows_.hbm_both.push_back(hbm(slot.both_bytes));
   }
   for (const LpWait& wait : lp_.waits) rows_.wait.push_back(row(wait.seconds / time_, wait.seconds / time_));
+  if (std::any_of(lp_.units.begin(), lp_.units.end(), [](const LpUnit& u) { return u.counts; }))
+    rows_.starts = row(lp_.starts.least, lp_.starts.most);
   for (const LpUnit& unit : lp_.units) rows_.unit.push_back(row(unit.pool_only ? 1 : -kInfinity, 1));
 }
 
@@ -147,6 +153,7 @@ void Master::add(const std::vector<std::pair<int, Pattern>>& patterns) {
       if (away.load >= 0) move(away.load, rows_.read, rows_.hbm_read, unit.read_cost);
     }
     entry(rows_.unit[u], 1);
+    if (lp_.counts(u, pattern)) entry(rows_.starts, 1);
     add_column(0, kInfinity);
     patterns_.emplace_back(u, pattern);
   }
@@ -160,6 +167,25 @@ void Master::fix_start(int unit, bool in_pool) {
     if (patterns_[p].first == unit)
       clp_.setColumnUpper(time_columns_ + static_cast<int>(p),
                           (patterns_[p].second.store < 0) == in_pool ? kInfinity : 0);
+  bounds_changed_ = true;
+}
+
+void Master::free_start(int unit) {
+  clp_.setRowLower(rows_.unit[unit], -kInfinity);
+  for (std::size_t p = 0; p < patterns_.size(); ++p)
+    if (patterns_[p].first == unit) clp_.setColumnUpper(time_columns_ + static_cast<int>(p), kInfinity);
+  bounds_changed_ = true;
+}
+
+void Master::excess_changed() {
+  for (std::size_t b = 0; b < lp_.excess.size(); ++b)
+    if (rows_.memory[b] >= 0) clp_.setRowLower(rows_.memory[b], lp_.excess[b] / byte_);
+  bounds_changed_ = true;
+}
+
+void Master::starts_changed() {
+  if (rows_.starts < 0) return;
+  clp_.setRowBounds(rows_.starts, lp_.starts.least, lp_.starts.most);
   bounds_changed_ = true;
 }
 
@@ -189,6 +215,7 @@ Prices Master::prices() {
     for (std::size_t s = 0; s < rows.size(); ++s)
       if (rows[s] >= 0) to[s] = std::max(0.0, -dual[rows[s]]);
   };
+  if (rows_.starts >= 0) prices.start = dual[rows_.starts];
   take(prices.read, rows_.read);
   take(prices.write, rows_.write);
   take(prices.hbm_read, rows_.hbm_read);
@@ -205,7 +232,8 @@ double byte_scale(const OffloadLp& lp) {
   return std::max(1.0, *std::max_element(lp.excess.begin(), lp.excess.end()));
 }
 
-LpOutcome improve(const OffloadLp& lp, Master& master, const PatternPricer& pricer, const LpLimits& limits) {
+LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const PatternPricer& pricer,
+                  const LpLimits& limits) {
   LpOutcome out;
   std::vector<std::pair<int, Pattern>> found;
   Prices best;
@@ -236,7 +264,7 @@ LpOutcome improve(const OffloadLp& lp, Master& master, const PatternPricer& pric
   master.read_solution(out);
   out.lower = lower * lp.time_scale;
   out.upper *= lp.time_scale;
-  for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / byte_scale(lp);
+  for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / bytes;
   out.rows = master.rows();
   out.columns = master.columns();
   return out;
@@ -250,9 +278,10 @@ bool nothing_to_do(const OffloadLp& lp) {
 }  // namespace
 
 struct OffloadSolver::State {
-  explicit State(const OffloadLp& lp) : master(lp, byte_scale(lp)), pricer(lp, byte_scale(lp)) {
+  explicit State(const OffloadLp& lp) : bytes(byte_scale(lp)), master(lp, bytes), pricer(lp, bytes) {
     master.add(pricer.seeds());
   }
+  double bytes;  // that count as one
   Master master;
   PatternPricer pricer;
 };
@@ -263,12 +292,29 @@ OffloadSolver::~OffloadSolver() = default;
 LpOutcome OffloadSolver::solve(const LpLimits& limits) {
   if (nothing_to_do(lp_)) return {};
   if (!state_) state_ = std::make_unique<State>(lp_);
-  return improve(lp_, state_->master, state_->pricer, limits);
+  return improve(lp_, state_->bytes, state_->master, state_->pricer, limits);
 }
 
 void OffloadSolver::fix_start(int unit, bool in_pool) {
   lp_.units[unit].pool_only = lp_.units[unit].pool_start = in_pool;
   if (state_) state_->master.fix_start(unit, in_pool);
+}
+
+void OffloadSolver::free_start(int unit) {
+  lp_.units[unit].pool_only = false;
+  lp_.units[unit].pool_start = true;
+  if (state_) state_->master.free_start(unit);
+}
+
+void OffloadSolver::set_starts(const LpStarts& starts) {
+  lp_.starts = starts;
+  if (state_) state_->master.starts_changed();
+}
+
+void OffloadSolver::set_excess(std::vector<double> excess) {
+  if (!state_) state_ = std::make_unique<State>(lp_);
+  lp_.excess = std::move(excess);
+  state_->master.excess_changed();
 }
 
 LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) { return OffloadSolver(lp).solve(limits); }

@@ -34,6 +34,7 @@ struct LpUnit {
   int stored_from;               // first slot for its store; kClean: none is needed
   bool pool_start, pool_only;    // it may, it must start in the pool; then no store
   std::vector<LpGap> gaps;
+  bool counts = false;       // LpStarts counts it
 };
 
 struct LpSlot {
@@ -47,23 +48,6 @@ struct LpWait {  // seconds that lie somewhere in these slots
   double seconds;
 };
 
-struct OffloadLp {
-  bool circle = false;
-  std::vector<LpSlot> slots;   // K + 1; on a circle K
-  std::vector<double> excess;  // by boundary: bytes over capacity if nothing leaves; <= 0: no limit there
-  std::vector<LpWait> waits;
-  std::vector<LpUnit> units;
-  double hbm_bandwidth = 1;
-  double time_scale = 1;
-
-  int turns() const { return circle ? 2 : 1; }
-  int slot(int s) const {  // s from -K on
-    const int count = static_cast<int>(slots.size());
-    return (s + count) % count;
-  }
-  int boundary(int b) const { return b % static_cast<int>(excess.size()); }
-};
-
 struct Pattern {
   struct Away {
     int from, to;  // boundaries
@@ -71,6 +55,31 @@ struct Pattern {
   };
   int store = -1;  // slot; -1: none
   std::vector<Away> away;
+};
+
+// Of the units that count, so many start in the pool: what branch_starts.h decides.
+struct LpStarts {
+  double least = 0, most = 1e18;
+};
+
+struct OffloadLp {
+  bool circle = false;
+  std::vector<LpSlot> slots;   // K + 1; on a circle K
+  std::vector<double> excess;  // by boundary: bytes over capacity if nothing leaves; <= 0: no limit there
+  std::vector<LpWait> waits;
+  std::vector<LpUnit> units;
+  LpStarts starts;
+  double hbm_bandwidth = 1;
+  double time_scale = 1;
+
+  // A unit without a store starts in the pool.
+  bool counts(int u, const Pattern& pattern) const { return units[u].counts && pattern.store < 0 && !pattern.away.empty(); }
+  int turns() const { return circle ? 2 : 1; }
+  int slot(int s) const {  // s from -K on
+    const int count = static_cast<int>(slots.size());
+    return (s + count) % count;
+  }
+  int boundary(int b) const { return b % static_cast<int>(excess.size()); }
 };
 
 struct LpShare {  // of a unit's bytes that go by a pattern
@@ -103,6 +112,10 @@ class OffloadSolver {
   ~OffloadSolver();
   LpOutcome solve(const LpLimits& limits);
   void fix_start(int unit, bool in_pool);
+  void free_start(int unit);
+  void set_starts(const LpStarts& starts);
+  // Where the program had a limit before, that is.
+  void set_excess(std::vector<double> excess);
   const OffloadLp& lp() const { return lp_; }
 
  private:

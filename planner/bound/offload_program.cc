@@ -15,7 +15,7 @@ OffloadProgram::OffloadProgram(const FlatGraph& graph, const EngineView& view,
   lp.hbm_bandwidth = graph.machine.hbm_bandwidth;
   lp.time_scale = options.time_scale > 0 ? options.time_scale : 1;
   add_slots(graph, view);
-  add_units(graph, view, options.any_placement);
+  add_units(graph, view, options);
 }
 
 // All positions of a short trace; of a long one, by equal shares of its places, those with the most excess.
@@ -70,8 +70,7 @@ void OffloadProgram::add_slots(const FlatGraph& graph, const EngineView& view) {
   }
 }
 
-// `any_placement`: as if nothing were bound to start in the pool.
-void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, bool any_placement) {
+void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, const ProgramOptions& options) {
   const NpuMachine& m = graph.machine;
   const bool held = std::any_of(lp.slots.begin(), lp.slots.end(), [](const LpSlot& s) {
     return s.read_bytes >= 0 || s.write_bytes >= 0 || s.both_bytes >= 0;
@@ -85,11 +84,13 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, b
                        bool pool_only) {
     const int from = stay.stored_from == Stay::kClean ? LpUnit::kClean : slot_behind(stay.stored_from);
     const std::int64_t bytes = graph.bytes[stay.tensor];
-    std::vector<int> key{from, pool_start, pool_only, latency ? std::ilogb(static_cast<double>(bytes)) : 0};
+    const bool apart = options.starts_apart && pool_start && !pool_only;
+    std::vector<int> key{from, pool_start, pool_only, latency ? std::ilogb(static_cast<double>(bytes)) : 0,
+                         apart ? stay.tensor : -1};
     for (const LpGap& gap : gaps) key.insert(key.end(), {gap.first, gap.last, gap.close, gap.loads});
     const auto [it, fresh] = known.try_emplace(key, lp.units.size());
     if (fresh) {
-      lp.units.push_back({0, read, write, from, pool_start, pool_only, std::move(gaps)});
+      lp.units.push_back({0, read, write, from, pool_start, pool_only, std::move(gaps), apart});
       largest.push_back(0);
       members.emplace_back();
     }
@@ -101,7 +102,7 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, b
   for (int turn = 0; turn < lp.turns(); ++turn)
     for (double excess : lp.excess) over.push_back(over.back() + (excess > 0));
   for (const Stay& stay : view.stays) {
-    const bool clean = stay.stored_from == Stay::kClean, pool_only = stay.pool_only && !any_placement;
+    const bool clean = stay.stored_from == Stay::kClean, pool_only = stay.pool_only && !options.any_placement;
     std::vector<LpGap> gaps;
     std::vector<IdleGap> kept;
     for (std::size_t g = 0; g < stay.gaps.size(); ++g) {

@@ -17,6 +17,7 @@ struct ProgramOptions {
   int boundaries = 400;  // at most; all positions of a short trace
   bool circle = false;
   bool any_placement = false;  // as if nothing were bound to start in the pool
+  bool starts_apart = false;   // a unit whose start is open is one tensor
 };
 
 struct OffloadProgram {
@@ -41,7 +42,7 @@ struct OffloadProgram {
   }
   void choose_boundaries(const std::vector<std::int64_t>& excess, int limit);
   void add_slots(const FlatGraph& graph, const EngineView& view);
-  void add_units(const FlatGraph& graph, const EngineView& view, bool any_placement);
+  void add_units(const FlatGraph& graph, const EngineView& view, const ProgramOptions& options);
 
   int turn_ = 0;  // positions from here on are those of the next turn of a circle
 };

@@ -15,12 +15,14 @@ Prices Prices::mixed(const Prices& other, double weight) const {
   for (auto of : {&Prices::memory, &Prices::read, &Prices::write, &Prices::hbm_read, &Prices::hbm_write,
                   &Prices::hbm_both})
     mix(of);
+  result.start = (1 - weight) * start + weight * other.start;
   return result;
 }
 
 PatternPricer::At::At(const PatternPricer& pricer, const Prices& prices) : lp_(pricer.lp_) {
   const double time = lp_.time_scale, hbm = 1 / (lp_.hbm_bandwidth * time);
   relief_.push_back(0);
+  start_ = prices.start;
   for (int turn = 0; turn < lp_.turns(); ++turn) {
     for (double price : prices.memory) relief_.push_back(relief_.back() + price / pricer.byte_);
     for (std::size_t s = 0; s < prices.read.size(); ++s) {
@@ -35,6 +37,7 @@ PatternPricer::At::At(const PatternPricer& pricer, const Prices& prices) : lp_(p
 double PatternPricer::At::gain(int u, const Pattern& pattern) const {
   const LpUnit& unit = lp_.units[u];
   double gain = pattern.store >= 0 ? -store_price(unit, pattern.store) : 0;
+  if (lp_.counts(u, pattern)) gain += start_;
   for (const Pattern::Away& away : pattern.away) {
     gain += relief(unit, away.from, away.to);
     if (away.load >= 0) gain -= load_price(unit, away.load);
@@ -115,7 +118,7 @@ double PatternPricer::At::stored(const LpUnit& unit, Pattern& pattern) const {
 
 // It starts in the pool, with a copy.
 double PatternPricer::At::from_pool(const LpUnit& unit, Pattern& pattern) const {
-  double total = 0;
+  double total = unit.counts ? start_ : 0;
   for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
     Pattern::Away part;
     const double gain = whole(unit, g, g == 0, part);
@@ -262,6 +265,7 @@ Priced PatternPricer::price(Prices prices) const {
     sum += term;
     size += std::abs(term);
   };
+  if (prices.start != 0) add(prices.start * (prices.start > 0 ? lp_.starts.least : lp_.starts.most));
   for (std::size_t b = 0; b < prices.memory.size(); ++b) add(prices.memory[b] * lp_.excess[b] / byte_);
   for (std::size_t s = 0; s < prices.read.size(); ++s) {
     const LpSlot& slot = lp_.slots[s];

@@ -15,6 +15,7 @@ struct Prices {
         hbm_both(slots, 0) {}
   std::vector<double> memory;  // by boundary
   std::vector<double> read, write, hbm_read, hbm_write, hbm_both;  // by slot
+  double start = 0;  // of a unit that starts in the pool, of those that count; below 0: at most so many may
 
   double of_time(std::size_t slot) const {
     return read[slot] + write[slot] + hbm_read[slot] + hbm_write[slot] + hbm_both[slot];
@@ -60,6 +61,7 @@ class PatternPricer {
     const OffloadLp& lp_;
     std::vector<double> relief_;  // prefix sums of the memory price
     std::vector<double> read_, write_, hbm_load_, hbm_store_;
+    double start_ = 0;
   };
 
  private:

@@ -3,7 +3,9 @@
 #include "planner/bound/subset_sum.h"
 #include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
+#include "planner/planner.h"
 #include "sim/model/check_plan.h"
+#include "sim/model/error.h"
 #include "test/planner/families.h"
 #include "test/planner/toy.h"
 #include "test/support/catch.h"
@@ -118,6 +120,23 @@ TEST_CASE("lp bound: a cold pass may start with a tensor in the pool, bound to i
   CHECK(stall(t.build(), machine(10, 2, 2), 1) == Approx(5 + 5));
 }
 
+TEST_CASE("lp bound: a tensor starts in the pool or in HBM, not in parts, if the tree of starts is searched") {
+  // w (10 B, 1 B/s both ways) is read by op1, 4 s from the start, must be away beside op2 (1 s later), which takes all of
+  // HBM, and is read again by op3: 10 s. If it starts in the pool op1 waits 10 - 4 s, if in HBM op2 waits 10 - 5 s
+  // for its store. With p bytes in the pool, max(0, p - 4) and max(0, 10 - p - 5 - that): least at 4.5 B, 0.5 s.
+  Toy t;
+  const TensorId w = t.weight("w", 10), x = t.activation("x", 1), all = t.activation("all", 12);
+  t.op(4, {}, {x});
+  t.op(1, {w, x});
+  t.op(1, {}, {all});
+  t.op(1, {w});
+  LpBoundOptions whole;
+  whole.branches = 2;
+  CHECK(stall(t.build(), machine(12, 1, 1), 1) == Approx(10 + 0.5));
+  CHECK(lp(t.build(), machine(12, 1, 1), 1, whole).stall.value == Approx(10 + 5));
+  CHECK(make_plan(t.build(), machine(12, 1, 1), {}).plan.prediction->iteration.value == Approx(7 + 10 + 5));
+}
+
 TEST_CASE("lp bound: a transfer takes its latency, a part of a tensor its part of it") {
   // While op0 runs 5 of b's 10 B are there and HBM is full; the others come between op0 and op1. All of b takes
   // 2 + 10/10 s, half of it half of that.
@@ -180,7 +199,7 @@ TEST_CASE("lp bound: subset sums") {
 }
 
 TEST_CASE("lp bound: random valid plans don't beat it, nor its coarse forms, and it is no weaker than the window") {
-  int tighter = 0, positive = 0;
+  int tighter = 0, positive = 0, higher = 0;
   for (std::uint64_t seed = 0; seed < 1200; ++seed) {
     const RandomCase c = random_case(seed);
     INFO("seed " << seed);
@@ -202,8 +221,44 @@ TEST_CASE("lp bound: random valid plans don't beat it, nor its coarse forms, and
       if (least <= 0 && one_engine) REQUIRE(bound.hbm_peak <= c.hardware.hbm_usable());
       tighter += bound.stall > window.stall;
       positive += bound.stall.value > 0;
+      if (c.iterations > 1) continue;
+      options.hbm = false;
+      options.branches = 20;
+      const Bound branched = lp_bound(flat, in_place, 1, options);
+      REQUIRE(branched.stall.value <= least + 1e-9 * in_place);
+      REQUIRE(branched.stall.value >= bound.stall.value - 2e-4 * (in_place + bound.stall.value));
+      higher += branched.stall.value > bound.stall.value + 1e-3 * in_place;
     }
   }
   CHECK(positive > 100);
   CHECK(tighter > 50);
+  CHECK(higher > 0);
+}
+
+TEST_CASE("lp bound: plans for tight cold passes don't beat it with starts decided, and often reach it") {
+  int reached = 0, higher = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed)
+    for (Family family : {Family::kEvenChain, Family::kUnevenChain, Family::kExperts}) {
+      FamilyCase c = family_case(family, seed, 14, 2);
+      if (c.repeats) continue;
+      c.hardware.hbm_capacity = Bytes(c.peak * 7 / 10);
+      INFO(to_string(family) << " " << seed);
+      Plan plan;
+      try {
+        plan = make_plan(c.graph, c.hardware, {}).plan;
+      } catch (const InfeasibleError&) {  // an op's own tensors don't fit
+        continue;
+      }
+      const double best = plan.prediction->ideal.value, stall = plan.prediction->iteration.value - best;
+      LpBoundOptions options;
+      options.hbm = false;
+      const double plain = lp(c.graph, c.hardware, 1, options).stall.value;
+      options.branches = 100;
+      const double branched = lp(c.graph, c.hardware, 1, options).stall.value;
+      REQUIRE(branched <= stall + 1e-9 * best);
+      higher += branched > plain + 1e-3 * best;
+      reached += stall < branched + 2e-3 * best;
+    }
+  CHECK(higher > 10);
+  CHECK(reached > 20);
 }
