@@ -11,6 +11,7 @@
 #include "planner/passes/fill_forward.h"
 #include "planner/passes/lp_guide.h"
 #include "planner/passes/replay_placement.h"
+#include "planner/passes/write_guide.h"
 #include "planner/passes/place_transfers.h"
 #include "sim/model/check.h"
 #include "sim/model/check_plan.h"
@@ -29,8 +30,8 @@ constexpr double kWork[] = {0, 1.2e6, 25e6};
 // Loads that are tried behind earlier ops, by effort.
 constexpr int kHastened[] = {0, 60, 1000};
 
-// Starts that the linear program's guide looks at again, by effort.
-constexpr int kGuideTries[] = {0, 12, 60};
+// Programs that are solved in search of better starts, by effort.
+constexpr int kGuideTries[] = {0, 50, 400};
 
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
@@ -92,6 +93,7 @@ class Search {
   bool learn_contention();
   std::vector<SweepOrder> orders() const;
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
+  void transcribe(const LpGuide& guide);
   bool known_late(const Action& action) const;
   void hasten();
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
@@ -262,11 +264,42 @@ void Search::search(std::int64_t piece_bytes) {
   if (uses(SearchStep::kFeedback)) replan(liveness, std::move(seeds));
 }
 
+// The linear program's own schedule. It knows of one pass, and nothing of pinned tensors.
+void Search::transcribe(const LpGuide& guide) {
+  if (options_.iterations > 1 || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
+  for (int parts : {16, 64, 256}) {
+    double seconds = std::numeric_limits<double>::infinity();
+    for (std::vector<int> first;;) {
+      if (finished()) return;
+      Attempt attempt;
+      attempt.written.plan = write_guide(graph_, guide, piece_size(parts), first);
+      work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
+      attempt.walk = walk_plan(graph_, attempt.written.plan, {1, WalkRecord::kLastIteration, false});
+      if (attempt.walk.stuck || attempt.walk.last_iteration >= seconds * (1 - 1e-6)) break;
+      seconds = attempt.walk.last_iteration;
+      const std::size_t known = first.size();
+      for (const OpWalk& op : attempt.walk.ops)
+        if (op.start > op.resident && std::find(first.begin(), first.end(), op.op) == first.end()) first.push_back(op.op);
+      const bool more = first.size() > known;
+      if ((!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
+        best_ = std::move(attempt);
+        best_piece_bytes_ = piece_size(parts);
+      }
+      if (!more) break;
+    }
+  }
+}
+
 // What the linear program would move, on its timeline and on the ops' own.
 void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
-  if (!std::exchange(lp_tried_, true)) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideTries[effort()]);
+  const bool first = !std::exchange(lp_tried_, true);
+  if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideTries[effort()]);
   if (!lp_) return;
   enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
+  if (first && uses(SearchStep::kTranscribe)) {
+    transcribe(*lp_);
+    for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
+  }
   const Filled rounded = round_guide(*lp_, liveness, *guide_);
   for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)}) {
     if (finished()) return;
@@ -379,7 +412,7 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "hasten", "contention"};
+                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention"};
   return kNames[static_cast<int>(step)];
 }
 

@@ -27,10 +27,11 @@ enum class SearchStep {
   kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
   kPieces,        // cut tensors
   kLp,            // round the solution of the linear program
+  kTranscribe,    // write its schedule as it is, too
   kHasten,        // let loads that ops wait for stand earlier, in the end
   kContention,    // plan again with ops as long as they are beside copies
 };
-inline constexpr int kSearchSteps = 12;
+inline constexpr int kSearchSteps = 13;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

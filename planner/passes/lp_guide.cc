@@ -4,14 +4,18 @@
 #include <cmath>
 #include <tuple>
 
+#include "planner/bound/branch_starts.h"
 #include "planner/bound/engine_view.h"
 #include "planner/bound/offload_program.h"
 
 namespace hyperoffload {
 namespace {
 
-// Rounds x columns that a try may take of the linear program: a few hundredths of a second.
-constexpr double kWorkATry = 1e4;
+// Columns of all programs that are tried to find better starts: about a second.
+constexpr int kColumnsTried = 500'000;
+
+// HBM that further guides leave to whole pieces, which take a little more than their share. With 2 % plans get worse.
+constexpr double kMargins[] = {0.0005, 0.002, 0.005};
 
 // Of several solutions the solver takes one by the order of units: that must not be the file's.
 EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
@@ -27,24 +31,32 @@ class Guide {
  public:
   Guide(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats, int tries)
       : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
-        program_(graph, view_, excess(graph), {ideal, 2 * view_.places, repeats}),
+        hbm_(graph.machine.hbm),
+        program_(graph, view_, excess(std::end(kMargins)[-1]), {ideal, 2 * view_.places, repeats, false, true}),
         solver_(program_.lp),
         limits_{60, 1e-4, 1e-5 * ideal},
         most_tries_(tries) {}
   LpGuide run();
 
  private:
-  std::vector<std::int64_t> excess(const FlatGraph& graph) const {
+  std::int64_t without(double margin) const { return hbm_ - static_cast<std::int64_t>(margin * static_cast<double>(hbm_)); }
+  std::vector<std::int64_t> excess(double margin) const {
     std::vector<std::int64_t> excess = view_.resident;
-    for (std::int64_t& bytes : excess) bytes -= graph.machine.hbm;
+    for (std::int64_t& bytes : excess) bytes -= without(margin);
     return excess;
   }
+  void leave(double margin) {
+    const std::vector<std::int64_t> bytes = excess(margin);
+    solver_.set_excess({bytes.begin(), bytes.end()});
+  }
   LpOutcome decide_starts(LpOutcome outcome);
-  LpOutcome improve_starts(LpOutcome outcome, double least);
+  void branch(const LpOutcome& decided, double& least);
   std::vector<double> shares_from_pool(const LpOutcome& outcome) const;
+  void add_flows(std::vector<LpShare> shares, LpGuide& guide) const;
   LpGuide written(const LpOutcome& outcome) const;
 
   const EngineView view_;
+  const std::int64_t hbm_;
   const OffloadProgram program_;
   OffloadSolver solver_;
   const LpLimits limits_;
@@ -79,28 +91,52 @@ LpOutcome Guide::decide_starts(LpOutcome outcome) {
   return outcome;
 }
 
-// Takes decisions back one by one, the least sure first, and keeps what is better that way.
-LpOutcome Guide::improve_starts(LpOutcome outcome, double least) {
-  int tries = 0;
-  double work = 0;
-  for (bool better = true; better;) {
-    better = false;
-    for (auto u = decided_.rbegin(); u != decided_.rend(); ++u) {
-      if (outcome.upper <= least + limits_.seconds || tries++ == most_tries_ || work > kWorkATry * most_tries_)
-        return outcome;
-      const bool in_pool = solver_.lp().units[*u].pool_only;
-      solver_.fix_start(*u, !in_pool);
-      LpOutcome other = solver_.solve(limits_);
-      work += static_cast<double>(other.rounds) * other.columns;
-      if (other.upper < outcome.upper * (1 - limits_.tolerance)) {
-        outcome = std::move(other);
-        better = true;
-      } else {
-        solver_.fix_start(*u, in_pool);
-      }
-    }
+// Looks for better decisions in the tree of all of them, and proves a little more on the way.
+void Guide::branch(const LpOutcome& decided, double& least) {
+  if (decided.upper <= least + limits_.seconds) return;
+  std::vector<char> in_pool;
+  for (int u : decided_) {
+    in_pool.push_back(solver_.lp().units[u].pool_only);
+    solver_.free_start(u);
   }
-  return outcome;
+  const int programs = std::min(most_tries_, kColumnsTried / std::max(1, decided.columns));
+  const Branched tree = branch_starts(solver_, limits_, {programs, decided.upper});
+  least = std::max(least, tree.lower);
+  if (tree.best.upper < decided.upper) {
+    const std::vector<double> pool = shares_from_pool(tree.best);
+    for (std::size_t k = 0; k < decided_.size(); ++k) in_pool[k] = pool[decided_[k]] >= 0.5;
+  }
+  solver_.set_starts({});
+  for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k]);
+}
+
+// A unit's patterns take its tensors' bytes one behind another, those that are stored first first.
+void Guide::add_flows(std::vector<LpShare> shares, LpGuide& guide) const {
+  const auto key = [](const LpShare& s) {
+    const Pattern::Away& away = s.pattern.away.front();
+    return std::tuple(s.unit, s.pattern.store, away.from, away.load);
+  };
+  std::stable_sort(shares.begin(), shares.end(), [&](const LpShare& a, const LpShare& b) { return key(a) < key(b); });
+  double from = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const auto& [u, share, pattern] = shares[i];
+    const LpUnit& unit = program_.lp.units[u];
+    if (i == 0 || shares[i - 1].unit != u) from = 0;
+    const bool in_pool = unit.pool_start && pattern.store < 0, last = i + 1 == shares.size() || shares[i + 1].unit != u;
+    const bool all = last && (in_pool || from + share > 1 - 1e-5);  // but for the solver's tolerance
+    const double to = all ? 1 : std::min(1.0, from + share);
+    for (const OffloadProgram::Member& member : program_.members[u]) {
+      LpGuide::Flow flow{member.tensor, from, to, pattern.store, {}};
+      for (const Pattern::Away& away : pattern.away) {
+        std::size_t g = 0;
+        while (g + 1 < unit.gaps.size() && unit.gaps[g + 1].first <= away.from) ++g;
+        flow.away.push_back({away.from, away.load, unit.gaps[g].close, in_pool && flow.away.empty()});
+      }
+      guide.flows.push_back(std::move(flow));
+      if (in_pool && from == 0) guide.from_pool.push_back(member.tensor);
+    }
+    from = to;
+  }
 }
 
 // One engine's places are the ops, all positions of the view are boundaries: 2k and 2k + 1 are start and end of
@@ -111,6 +147,7 @@ LpGuide Guide::written(const LpOutcome& outcome) const {
   const auto next = [&](int boundary) { return (boundary + 1) / 2 + 1 + (boundary >= 2 * view_.places ? 1 : 0); };
   for (int s = 0; s < static_cast<int>(outcome.waits.size()); ++s)
     guide.waits[std::min(next(s), view_.places)] += outcome.waits[s];
+  add_flows(outcome.shares, guide);
   for (const LpShare& share : outcome.shares)
     for (const Pattern::Away& away : share.pattern.away) {
       const std::vector<LpGap>& gaps = program_.lp.units[share.unit].gaps;
@@ -126,9 +163,19 @@ LpGuide Guide::written(const LpOutcome& outcome) const {
 }
 
 LpGuide Guide::run() {
+  leave(0);
   const LpOutcome relaxed = solver_.solve(limits_);
-  LpGuide guide = written(improve_starts(decide_starts(relaxed), relaxed.upper));
-  guide.least_stall = relaxed.lower;
+  double least = relaxed.lower;
+  branch(decide_starts(relaxed), least);
+  LpGuide guide = written(solver_.solve(limits_));
+  guide.least_stall = least;
+  if (relaxed.upper <= 0) return guide;
+  const std::int64_t working = *std::max_element(view_.working_set.begin(), view_.working_set.end());
+  for (double margin : kMargins) {
+    if (working > without(margin)) break;
+    leave(margin);
+    guide.with_margin.push_back(written(solver_.solve(limits_)));
+  }
   return guide;
 }
 

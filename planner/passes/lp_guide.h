@@ -2,13 +2,14 @@
 // from when on, and where it waits.
 //
 // In a cold pass a tensor starts in the pool or in HBM as a whole, but the relaxation takes parts: the starts it is
-// surest of are decided, and it is solved again for the others, till all are; then some decisions are tried the other
-// way. round_guide turns shares into whole
+// surest of are decided, and it is solved again for the others, till all are; then the tree of all decisions
+// (bound/branch_starts.h) is searched for better ones. From the solution come two things: `flows`, its schedule slot by slot,
+// which write_guide makes a plan of, and `away`, from which round_guide takes whole
 // pieces, those that leave first being a version's first pieces, so that one store serves all their gaps. What
 // rounding leaves too much is for choose_evictions, the timing for place_transfers.
 // One engine, no ops in the pool, no `known_after`, at most kGuidedOps ops: else there is none. O(solves of the
-// program): 0.3 s for 100 ops, 2 s for 160. Weakness: shares are even over pieces; where time is short between ops, whole
-// pieces come late.
+// program): 0.5 s for 100 ops, 2 s for 160. Weakness: most of it is the search for starts; pinned tensors and the pool's
+// capacity are unknown to it.
 #pragma once
 
 #include <cstdint>
@@ -29,11 +30,26 @@ struct LpGuide {
     double share;
   };
   std::vector<Away> away;
+  // The schedule itself: shares [from, to) of a tensor that go the same way; slots as in offload_lp.h, 2k before op k,
+  // 2k + 1 beside it.
+  struct Flow {
+    struct Away {
+      int first, load, due;  // slots: from the end of which on it is away, in which it is loaded (-1: never), at most
+      bool absent;           // it starts in the pool
+    };
+    std::int32_t tensor;
+    double from, to;
+    int store;  // slot; -1: none
+    std::vector<Away> away;
+  };
+  std::vector<Flow> flows;
+  std::vector<std::int32_t> from_pool;  // tensors
   std::vector<double> waits;  // by position: seconds before it
   double least_stall = 0;     // proven: no plan that settles stalls less
+  std::vector<LpGuide> with_margin;  // the same for a little less HBM: rounding takes the rest
 };
 
-// `tries`: how many decisions are looked at again.
+// `tries`: programs solved in search of better starts, at most.
 std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness,
                                 const std::vector<std::int32_t>& rank, double ideal, int tries);
 

@@ -5,7 +5,9 @@
 
 #include "planner/bound/lp_bound.h"
 #include "planner/passes/choose_evictions.h"
+#include "planner/passes/write_guide.h"
 #include "planner/pipeline.h"
+#include "sim/model/check_plan.h"
 #include "test/planner/families.h"
 #include "test/planner/toy.h"
 #include "test/support/catch.h"
@@ -79,7 +81,56 @@ TEST_CASE("lp guide: a tensor starts in the pool as a whole or not at all") {
   CHECK(starts > 20);
 }
 
-TEST_CASE("lp guide: the plan it leads to stays within 2.5 % of the proven limit where the sweep alone does not") {
+TEST_CASE("lp guide: written as it is, in small pieces, its schedule takes little longer than the program says") {
+  int close = 0;
+  for (Family family : {Family::kEvenChain, Family::kUnevenChain, Family::kSkips, Family::kExperts})
+    for (std::uint64_t seed : {1, 2, 4}) {
+      const FamilyCase c = tight(family, seed, 60);
+      INFO(to_string(family) << " " << seed);
+      const Guided guided(c.graph, c.hardware, false, 0);
+      REQUIRE(guided.guide);
+      REQUIRE_FALSE(guided.guide->with_margin.empty());
+      const LpGuide& guide = guided.guide->with_margin.front();
+      double waits = 0;
+      for (double wait : guide.waits) waits += wait;
+      const Plan plan = write_guide(guided.flat, guide, 12);
+      const CheckLimits limits{c.hardware.hbm_usable(), Bytes(guided.flat.machine.pool), {}};
+      CHECK(check_plan(c.graph, plan, limits, 1).empty());
+      const Walk walk = walk_plan(guided.flat, plan, {1, WalkRecord::kNothing, false});
+      REQUIRE_FALSE(walk.stuck);
+      const double best = guided.ideal.last_iteration, stall = walk.last_iteration - best;
+      // What moves beside an op may take the room that it waits for: up to 5 % of the ideal time.
+      CHECK(stall <= waits + 0.06 * best);
+      close += stall <= waits + 0.003 * best;
+      CHECK(stall >= guided.guide->least_stall - 1e-9 * best);
+    }
+  CHECK(close >= 4);
+}
+
+TEST_CASE("lp guide: an op that would starve for room starts first if what moves beside it is held back") {
+  for (std::uint64_t seed : {1, 2}) {
+    const FamilyCase c = tight(Family::kSkips, seed, 60);
+    INFO("skips " << seed);
+    const Guided guided(c.graph, c.hardware, false, 0);
+    const LpGuide& guide = guided.guide->with_margin.front();
+    double least = guided.ideal.last_iteration;
+    for (double wait : guide.waits) least += wait;
+    const auto walk = [&](const std::vector<int>& first) {
+      const Plan plan = write_guide(guided.flat, guide, 12, first);
+      REQUIRE(check_plan(c.graph, plan, {c.hardware.hbm_usable(), Bytes(guided.flat.machine.pool), {}}, 1).empty());
+      return walk_plan(guided.flat, plan, {1, WalkRecord::kLastIteration, false});
+    };
+    const Walk starving = walk({});
+    std::vector<int> waits_for_room;
+    for (const OpWalk& op : starving.ops)
+      if (op.start > op.resident) waits_for_room.push_back(op.op);
+    REQUIRE_FALSE(waits_for_room.empty());
+    CHECK(starving.last_iteration > 1.01 * least);
+    CHECK(walk(waits_for_room).last_iteration < 1.003 * least);
+  }
+}
+
+TEST_CASE("lp guide: the plan it leads to stays within 1.2 % of the proven limit where the sweep alone does not") {
   for (Family family : {Family::kEvenChain, Family::kSkips}) {
     const FamilyCase c = tight(family, 1, 77);
     INFO(to_string(family));
@@ -93,8 +144,9 @@ TEST_CASE("lp guide: the plan it leads to stays within 2.5 % of the proven limit
       return (found.walk.last_iteration - ideal.last_iteration - least) / ideal.last_iteration;
     };
     const double with = gap(0);
-    CHECK(with < 0.025);
+    CHECK(with < 0.012);
     CHECK(with >= -1e-9);
+    CHECK(gap(1U << static_cast<int>(SearchStep::kTranscribe)) >= with);
     CHECK(gap(1U << static_cast<int>(SearchStep::kLp)) > 0.03);
   }
 }
