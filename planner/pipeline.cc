@@ -30,8 +30,8 @@ constexpr double kWork[] = {0, 1.2e6, 25e6};
 // Loads that are tried behind earlier ops, by effort.
 constexpr int kHastened[] = {0, 60, 1000};
 
-// Programs that are solved in search of better starts, by effort.
-constexpr int kGuideTries[] = {0, 50, 400};
+// The linear program's guide by effort: one pass leaves it a hundredth of a second.
+constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
 
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
@@ -239,6 +239,9 @@ void Search::search(std::int64_t piece_bytes) {
     for (const SweepOrder& order : orders()) {
       Tried tried = attempt(liveness, clock, Lead::kEager, order);
       if (tried.timeline) seeds.push_back({order, std::move(tried)});
+      if (good_enough()) return;
+      // Long traces afford few passes, so the best comes early.
+      if (graph_.ops > kGuidedOps && !lp_tried_ && uses(SearchStep::kLp)) follow_lp(liveness, seeds);
       if (finished()) return;
     }
   };
@@ -252,7 +255,7 @@ void Search::search(std::int64_t piece_bytes) {
       if (tried.timeline) seeds.push_back({{}, std::move(tried)});
       if (finished()) return;
     }
-  if (uses(SearchStep::kLp)) follow_lp(liveness, seeds);
+  if (uses(SearchStep::kLp) && (graph_.ops <= kGuidedOps || piece_bytes > 0)) follow_lp(liveness, seeds);
   if (finished()) return;
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     if (!uses(SearchStep::kStretch)) break;
@@ -293,18 +296,18 @@ void Search::transcribe(const LpGuide& guide) {
 // What the linear program would move, on its timeline and on the ops' own.
 void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
   const bool first = !std::exchange(lp_tried_, true);
-  if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideTries[effort()]);
+  if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideEffort[effort()]);
   if (!lp_) return;
   enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
-  if (first && uses(SearchStep::kTranscribe)) {
+  if (first && !lp_->flows.empty() && uses(SearchStep::kTranscribe)) {
     transcribe(*lp_);
     for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
   }
   const Filled rounded = round_guide(*lp_, liveness, *guide_);
   for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)}) {
-    if (finished()) return;
     Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions);
     if (tried.timeline) seeds.push_back({{}, std::move(tried)});
+    if (finished()) return;
   }
 }
 

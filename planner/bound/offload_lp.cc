@@ -26,7 +26,8 @@ class Master {
  public:
   Master(const OffloadLp& lp, double byte_scale);
   void add(const std::vector<std::pair<int, Pattern>>& patterns);
-  double solve();  // the objective
+  bool solve(double work);  // false: that many pivots x rows aren't enough
+  double objective() const { return clp_.objectiveValue(); }
   void read_solution(LpOutcome& out) const;
   void fix_start(int unit, bool in_pool);
   void free_start(int unit);
@@ -39,6 +40,7 @@ class Master {
   }
   int rows() const { return clp_.numberRows(); }
   int columns() const { return clp_.numberColumns(); }
+  double work() const { return static_cast<double>(clp_.numberIterations()) * rows(); }  // of the last solve
 
  private:
   int row(double lower, double upper) {
@@ -189,13 +191,17 @@ void Master::starts_changed() {
   bounds_changed_ = true;
 }
 
-double Master::solve() {
+bool Master::solve(double work) {
+  constexpr int kStopped = 3;
+  constexpr double kMost = std::numeric_limits<int>::max();
+  clp_.setMaximumIterations(static_cast<int>(std::min(kMost, 1 + work / rows())));
   if (std::exchange(bounds_changed_, false))
     clp_.dual(0, 7);
   else
     clp_.primal(0, 7);
+  if (clp_.status() == kStopped) return false;
   if (clp_.status() != 0) clp_.primal();
-  return clp_.objectiveValue();
+  return clp_.status() != kStopped;
 }
 
 void Master::read_solution(LpOutcome& out) const {
@@ -240,7 +246,9 @@ LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const Patte
   double lower = 0;
   bool any = false;
   for (out.rounds = 1;; ++out.rounds) {
-    out.upper = master.solve();
+    out.complete = master.solve(limits.work - out.work);
+    out.upper = master.objective();
+    out.work += master.work();
     const Prices now = master.prices();
     found.clear();
     // The solver's prices jump about while patterns are few: look at a mixture with the best so far, too.
@@ -258,7 +266,8 @@ LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const Patte
         if (exact.gain(u, pattern) > master.unit_price(u) + 1e-9) found.emplace_back(u, std::move(pattern));
     }
     const double close = std::max(limits.tolerance * out.upper, limits.seconds / lp.time_scale);
-    if (found.empty() || out.upper - lower <= close || out.rounds >= limits.rounds) break;
+    if (found.empty() || out.upper - lower <= close || out.rounds >= limits.rounds || !out.complete || out.work >= limits.work)
+      break;
     master.add(found);
   }
   master.read_solution(out);

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -92,6 +93,7 @@ struct LpLimits {
   int rounds = 60;
   double tolerance = 1e-4;  // stop when the limits are this close, as a share of the upper one
   double seconds = 0;       // or this close
+  double work = std::numeric_limits<double>::infinity();  // the most pivots x rows of the simplex
 };
 
 struct LpOutcome {
@@ -99,6 +101,8 @@ struct LpOutcome {
   double upper = 0;             // of the relaxation, by the patterns found
   double seconds_per_byte = 0;  // by the same prices, `lower` falls by this for every byte of capacity more
   int rounds = 0, rows = 0, columns = 0;
+  double work = 0;       // pivots x rows
+  bool complete = true;  // false: `work` ran out within the simplex, so that shares and waits mean nothing
   std::vector<LpShare> shares;  // of the relaxation's solution
   std::vector<double> waits;    // by slot: its seconds more
 };

@@ -82,7 +82,8 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, c
   std::vector<std::int64_t> largest;  // by unit
   const auto add = [&](const Stay& stay, std::vector<LpGap> gaps, const std::vector<IdleGap>& idle, bool pool_start,
                        bool pool_only) {
-    const int from = stay.stored_from == Stay::kClean ? LpUnit::kClean : slot_behind(stay.stored_from);
+    const bool clean = stay.stored_from == Stay::kClean || (!pool_start && stay.pool_start);
+    const int from = clean ? LpUnit::kClean : slot_behind(stay.stored_from);
     const std::int64_t bytes = graph.bytes[stay.tensor];
     const bool apart = options.starts_apart && pool_start && !pool_only;
     std::vector<int> key{from, pool_start, pool_only, latency ? std::ilogb(static_cast<double>(bytes)) : 0,
@@ -102,7 +103,9 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, c
   for (int turn = 0; turn < lp.turns(); ++turn)
     for (double excess : lp.excess) over.push_back(over.back() + (excess > 0));
   for (const Stay& stay : view.stays) {
-    const bool clean = stay.stored_from == Stay::kClean, pool_only = stay.pool_only && !options.any_placement;
+    const bool pool_only = stay.pool_only && !options.any_placement;
+    const bool split = stay.pool_start && !pool_only && static_cast<int>(stay.gaps.size()) > options.most_gaps;
+    const bool clean = stay.stored_from == Stay::kClean || split;
     std::vector<LpGap> gaps;
     std::vector<IdleGap> kept;
     for (std::size_t g = 0; g < stay.gaps.size(); ++g) {
@@ -111,7 +114,7 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, c
                       idle.loads};
       const bool useful = gap.first <= gap.last && over[gap.last + 1] > over[gap.first];
       if (useful && clean) add(stay, {gap}, {idle}, false, false);
-      if ((!useful || clean) && (!stay.pool_start || g > 0)) continue;
+      if ((!useful || clean) && (!stay.pool_start || split || g > 0)) continue;
       gaps.push_back(gap);
       kept.push_back(idle);
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "planner/analysis/flat_graph.h"
@@ -18,6 +19,9 @@ struct ProgramOptions {
   bool circle = false;
   bool any_placement = false;  // as if nothing were bound to start in the pool
   bool starts_apart = false;   // a unit whose start is open is one tensor
+  // What may start in the pool and has more gaps than this counts as having a copy there, whose gaps are units of
+  // their own: that asks for less, so it is a bound still, and much faster.
+  int most_gaps = std::numeric_limits<int>::max();
 };
 
 struct OffloadProgram {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "planner/bound/branch_starts.h"
 #include "planner/bound/engine_view.h"
@@ -27,18 +30,37 @@ EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
   return view;
 }
 
+// What a longer trace's guide sees of it (docs/planner.md): finer ones take longer and gain little.
+constexpr int kBoundaries = 200, kCoarse = 100, kFine = 400;
+constexpr int kManyUnits = 3000;
+// Up to here it is decided which tensors start in the pool; of longer traces' there are so many that rounding does.
+constexpr int kDecidedOps = 1000;
+// Gaps of a tensor from which on they are taken one by one, in longer traces.
+constexpr int kMostGaps = 3;
+
+// Boundaries that a program can afford: many where every unit has one gap, few where there are many units.
+int affordable(const OffloadProgram& program, int ops) {
+  if (program.lp.units.size() > kManyUnits) return kCoarse;
+  const bool plain = std::all_of(program.lp.units.begin(), program.lp.units.end(),
+                                 [](const LpUnit& unit) { return unit.gaps.size() == 1; });
+  return plain && ops <= kDecidedOps ? kFine : kBoundaries;
+}
+
 class Guide {
  public:
-  Guide(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats, int tries)
+  Guide(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats,
+        const GuideEffort& effort)
       : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
         hbm_(graph.machine.hbm),
-        program_(graph, view_, excess(std::end(kMargins)[-1]), {ideal, 2 * view_.places, repeats, false, true}),
+        exact_(graph.ops <= kGuidedOps),
+        program_(made(graph, ideal, repeats)),
         solver_(program_.lp),
-        limits_{60, 1e-4, 1e-5 * ideal},
-        most_tries_(tries) {}
-  LpGuide run();
+        limits_{60, 1e-4, 1e-5 * ideal, exact_ ? std::numeric_limits<double>::infinity() : effort.work},
+        most_tries_(exact_ ? effort.tries : 0) {}
+  std::optional<LpGuide> run();
 
  private:
+  OffloadProgram made(const FlatGraph& graph, double ideal, bool repeats) const;
   std::int64_t without(double margin) const { return hbm_ - static_cast<std::int64_t>(margin * static_cast<double>(hbm_)); }
   std::vector<std::int64_t> excess(double margin) const {
     std::vector<std::int64_t> excess = view_.resident;
@@ -57,12 +79,24 @@ class Guide {
 
   const EngineView view_;
   const std::int64_t hbm_;
+  const bool exact_;  // of the trace as it is
   const OffloadProgram program_;
   OffloadSolver solver_;
   const LpLimits limits_;
   const int most_tries_;
   std::vector<int> decided_;  // units, the surest first
 };
+
+OffloadProgram Guide::made(const FlatGraph& graph, double ideal, bool repeats) const {
+  ProgramOptions options{ideal, 2 * view_.places, repeats};
+  options.starts_apart = graph.ops <= kDecidedOps;
+  if (exact_) return OffloadProgram(graph, view_, excess(std::end(kMargins)[-1]), options);
+  options.most_gaps = kMostGaps;
+  options.boundaries = kBoundaries;
+  OffloadProgram program(graph, view_, excess(0), options);
+  options.boundaries = affordable(program, graph.ops);
+  return options.boundaries == kBoundaries ? program : OffloadProgram(graph, view_, excess(0), options);
+}
 
 std::vector<double> Guide::shares_from_pool(const LpOutcome& outcome) const {
   std::vector<double> shares(program_.lp.units.size());
@@ -71,16 +105,17 @@ std::vector<double> Guide::shares_from_pool(const LpOutcome& outcome) const {
   return shares;
 }
 
-// A fifth of what is open at a time, the surest first.
+// A fifth of what is open at a time, the surest first; of a longer trace's half.
 LpOutcome Guide::decide_starts(LpOutcome outcome) {
+  const std::size_t part = exact_ ? 5 : 2;
   std::vector<int> open;
   for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
     if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) open.push_back(static_cast<int>(u));
-  while (!open.empty()) {
+  while (!open.empty() && outcome.complete) {
     const std::vector<double> pool = shares_from_pool(outcome);
     const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
     std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return sure(a) < sure(b); });
-    for (std::size_t count = (open.size() + 4) / 5; !open.empty() && (count > 0 || sure(open.back()) > 0.499);
+    for (std::size_t count = (open.size() + part - 1) / part; !open.empty() && (count > 0 || sure(open.back()) > 0.499);
          count -= count > 0) {
       solver_.fix_start(open.back(), pool[open.back()] >= 0.5);
       decided_.push_back(open.back());
@@ -139,37 +174,55 @@ void Guide::add_flows(std::vector<LpShare> shares, LpGuide& guide) const {
   }
 }
 
-// One engine's places are the ops, all positions of the view are boundaries: 2k and 2k + 1 are start and end of
-// the op at position k + 1, from where on something is away.
+// One engine's places are the ops: the view's positions 2k and 2k + 1 are start and end of the op at position k + 1,
+// from where on something is away.
 LpGuide Guide::written(const LpOutcome& outcome) const {
   LpGuide guide;
   guide.waits.assign(view_.places + 1, 0);
-  const auto next = [&](int boundary) { return (boundary + 1) / 2 + 1 + (boundary >= 2 * view_.places ? 1 : 0); };
+  const int count = static_cast<int>(program_.positions.size());
+  const auto next = [&](int boundary) {
+    if (boundary >= count && !program_.lp.circle) return view_.places + 1;
+    return (program_.positions[boundary % count] + 1) / 2 + 1 + (boundary >= count ? view_.places + 1 : 0);
+  };
   for (int s = 0; s < static_cast<int>(outcome.waits.size()); ++s)
     guide.waits[std::min(next(s), view_.places)] += outcome.waits[s];
-  add_flows(outcome.shares, guide);
+  if (exact_) add_flows(outcome.shares, guide);
+  std::map<std::pair<int, int>, std::map<int, double>> shares;  // by unit and gap: by boundary from which
   for (const LpShare& share : outcome.shares)
     for (const Pattern::Away& away : share.pattern.away) {
       const std::vector<LpGap>& gaps = program_.lp.units[share.unit].gaps;
       std::size_t g = 0;
       while (g + 1 < gaps.size() && gaps[g + 1].first <= away.from) ++g;
-      for (const OffloadProgram::Member& member : program_.members[share.unit]) {
-        const int after = member.gaps[g].after;
-        if (after < 0 && share.pattern.store >= 0) continue;  // what starts in HBM stays for its first use
-        guide.away.push_back({member.tensor, after < 0 ? -1 : after / 2 + 1, next(away.from), share.share});
-      }
+      // what starts in HBM stays for its first use
+      if (program_.members[share.unit][0].gaps[g].after < 0 && share.pattern.store >= 0) continue;
+      shares[{share.unit, static_cast<int>(g)}][away.from] += share.share;
     }
+  int group = 0;
+  for (const auto& [gap, by_start] : shares) {
+    for (const OffloadProgram::Member& member : program_.members[gap.first]) {
+      const int after = member.gaps[gap.second].after;
+      for (const auto& [from, share] : by_start)
+        guide.away.push_back({member.tensor, after < 0 ? -1 : after / 2 + 1, next(from), share, group});
+    }
+    ++group;
+  }
   return guide;
 }
 
-LpGuide Guide::run() {
-  leave(0);
+std::optional<LpGuide> Guide::run() {
+  if (exact_) leave(0);
   const LpOutcome relaxed = solver_.solve(limits_);
   double least = relaxed.lower;
-  branch(decide_starts(relaxed), least);
-  LpGuide guide = written(solver_.solve(limits_));
+  LpOutcome decided = relaxed;
+  if (view_.places <= kDecidedOps) decided = decide_starts(std::move(decided));
+  if (!decided.complete) return std::nullopt;
+  if (exact_) {
+    branch(decided, least);
+    decided = solver_.solve(limits_);
+  }
+  LpGuide guide = written(decided);
   guide.least_stall = least;
-  if (relaxed.upper <= 0) return guide;
+  if (relaxed.upper <= 0 || !exact_) return guide;
   const std::int64_t working = *std::max_element(view_.working_set.begin(), view_.working_set.end());
   for (double margin : kMargins) {
     if (working > without(margin)) break;
@@ -182,33 +235,50 @@ LpGuide Guide::run() {
 }  // namespace
 
 std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness,
-                                const std::vector<std::int32_t>& rank, double ideal, int tries) {
+                                const std::vector<std::int32_t>& rank, double ideal,
+                                const GuideEffort& effort) {
   const auto in_pool = std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) != graph.ops;
-  if (graph.engines > 1 || in_pool || liveness.reads_known_late || graph.ops > kGuidedOps) return std::nullopt;
-  return Guide(graph, rank, ideal, liveness.repeats, tries).run();
+  if (graph.engines > 1 || in_pool || liveness.reads_known_late) return std::nullopt;
+  return Guide(graph, rank, ideal, liveness.repeats, effort).run();
 }
 
 Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClock& ideal) {
-  std::vector<std::vector<LpGuide::Away>> by_gap(liveness.gaps.size());
-  for (const LpGuide::Away& away : guide.away)
-    for (int g = liveness.gap_begin[away.tensor]; g < liveness.gap_begin[away.tensor + 1]; ++g)
-      if (liveness.gaps[g].open == away.open) by_gap[g].push_back(away);
-  std::vector<Eviction> evictions;
-  for (std::size_t g = 0; g < by_gap.size(); ++g) {
+  struct Given {
+    Eviction eviction;
+    int open, tensor;
+  };
+  std::vector<Given> given;
+  std::vector<double> error;  // by row of the group: bytes that those before got too little
+  int group = -1;
+  for (std::size_t i = 0; i < guide.away.size();) {
+    std::size_t end = i;
+    const LpGuide::Away& first = guide.away[i];
+    while (end < guide.away.size() && guide.away[end].group == first.group && guide.away[end].tensor == first.tensor) ++end;
+    if (std::exchange(group, first.group) != first.group) error.assign(end - i, 0);
+    int g = liveness.gap_begin[first.tensor];
+    while (g < liveness.gap_begin[first.tensor + 1] && liveness.gaps[g].open != first.open) ++g;
+    if (g == liveness.gap_begin[first.tensor + 1]) {
+      i = end;
+      continue;
+    }
     const Gap& gap = liveness.gaps[g];
-    const int pieces = liveness.pieces[gap.tensor];
-    std::stable_sort(by_gap[g].begin(), by_gap[g].end(), [](const auto& a, const auto& b) { return a.from < b.from; });
+    const int pieces = gap.open < 0 ? 1 : liveness.pieces[gap.tensor];
+    const double bytes = liveness.piece_from(gap.tensor, liveness.pieces[gap.tensor]);
     double sum = 0;
-    int given = 0;
-    for (const LpGuide::Away& away : by_gap[g]) {
-      sum += away.share;
-      const int count = gap.open < 0 ? (sum >= 0.5 ? 1 : 0) : std::min(pieces, static_cast<int>(sum * pieces + 0.5));
-      for (; given < count; ++given)
-        evictions.push_back({gap.first_unit + given, std::max(gap.open + 1, away.from)});
+    int done = 0;
+    for (std::size_t k = 0; i < end; ++i, ++k) {
+      sum += guide.away[i].share;
+      const double want = sum * bytes + error[k];
+      const int count = std::clamp(static_cast<int>(std::floor(want / bytes * pieces + 0.5)), done, pieces);
+      error[k] = want - bytes * count / pieces;
+      for (; done < count; ++done)
+        given.push_back({{gap.first_unit + done, std::max(gap.open + 1, guide.away[i].from)}, gap.open, gap.tensor});
     }
   }
-  std::stable_sort(evictions.begin(), evictions.end(),
-                   [](const Eviction& a, const Eviction& b) { return a.position < b.position; });
+  std::stable_sort(given.begin(), given.end(),
+                   [](const Given& a, const Given& b) { return std::tuple(a.eviction.position, a.open) < std::tuple(b.eviction.position, b.open); });
+  std::vector<Eviction> evictions;
+  for (const Given& g : given) evictions.push_back(g.eviction);
   std::vector<Ticks> extra;
   for (double wait : guide.waits) extra.push_back(ideal.ticks(wait));
   return {std::move(evictions), ideal.delayed(extra)};

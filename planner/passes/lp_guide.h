@@ -7,9 +7,12 @@
 // which write_guide makes a plan of, and `away`, from which round_guide takes whole
 // pieces, those that leave first being a version's first pieces, so that one store serves all their gaps. What
 // rounding leaves too much is for choose_evictions, the timing for place_transfers.
-// One engine, no ops in the pool, no `known_after`, at most kGuidedOps ops: else there is none. O(solves of the
-// program): 0.5 s for 100 ops, 2 s for 160. Weakness: most of it is the search for starts; pinned tensors and the pool's
-// capacity are unknown to it.
+// Traces of more than kGuidedOps ops are seen at a few hundred boundaries only, and what behaves alike there is one
+// unit of the program, so that 100,000 ops take hardly longer than 1,000: there are no flows, what one tensor of a unit
+// gets too much in rounding the next gets less, and of very long ones rounding alone decides starts.
+// One engine, no ops in the pool, no `known_after`: else there is none, nor where a long trace's program takes too much
+// work. O(solves of the program): 0.5 s for 100 ops, 2 s for 160, 0.02-1 s for more. Weakness: most of it is the search
+// for starts; pinned tensors and the pool's capacity are unknown to it; coarse boundaries don't see shorter gaps.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +25,13 @@
 
 namespace hyperoffload {
 
-inline constexpr int kGuidedOps = 160;
+inline constexpr int kGuidedOps = 160;  // up to here position by position
 
 struct LpGuide {
   struct Away {  // positions; the gap is named by the access before it
     std::int32_t tensor, open, from;
     double share;
+    int group;  // one gap of a unit: its tensors share the rounding
   };
   std::vector<Away> away;
   // The schedule itself: shares [from, to) of a tensor that go the same way; slots as in offload_lp.h, 2k before op k,
@@ -49,9 +53,13 @@ struct LpGuide {
   std::vector<LpGuide> with_margin;  // the same for a little less HBM: rounding takes the rest
 };
 
-// `tries`: programs solved in search of better starts, at most.
+struct GuideEffort {
+  int tries = 50;    // programs solved in search of a short trace's better starts, at most
+  double work = 2e7;  // pivots x rows that the program of a long one may take: about a second at most
+};
+
 std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness,
-                                const std::vector<std::int32_t>& rank, double ideal, int tries);
+                                const std::vector<std::int32_t>& rank, double ideal, const GuideEffort& effort);
 
 Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClock& ideal);
 

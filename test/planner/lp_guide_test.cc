@@ -1,9 +1,13 @@
 // The linear program's solution as a guide: what it says is away, and what becomes of it.
 #include "planner/passes/lp_guide.h"
 
+#include <cmath>
 #include <map>
+#include <set>
 
+#include "planner/bound/engine_view.h"
 #include "planner/bound/lp_bound.h"
+#include "planner/bound/offload_program.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/write_guide.h"
 #include "planner/pipeline.h"
@@ -29,7 +33,7 @@ struct Guided {
         ideal(walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true})),
         liveness(flat, {repeats, piece_bytes}),
         clock(flat, ideal, 1000),
-        guide(lp_guide(flat, liveness, rank_by_name(graph), ideal.last_iteration, 12)) {}
+        guide(lp_guide(flat, liveness, rank_by_name(graph), ideal.last_iteration, {12})) {}
 };
 
 FamilyCase tight(Family family, std::uint64_t seed, int ops) {
@@ -149,4 +153,88 @@ TEST_CASE("lp guide: the plan it leads to stays within 1.2 % of the proven limit
     CHECK(gap(1U << static_cast<int>(SearchStep::kTranscribe)) >= with);
     CHECK(gap(1U << static_cast<int>(SearchStep::kLp)) > 0.03);
   }
+}
+
+TEST_CASE("lp guide: the tensors of a long trace's unit share the rounding, so that none gets more than a tensor too much") {
+  const FamilyCase c = tight(Family::kSkips, 1, 2000);  // starts aren't decided: shares of them are rounded
+  const Guided guided(c.graph, c.hardware, c.repeats, 0);
+  REQUIRE(guided.guide);
+  std::map<int, double> asked, given, largest;        // bytes by group
+  std::map<std::pair<int, int>, int> group;           // by tensor and the access before
+  std::map<int, std::set<int>> tensors;
+  for (const LpGuide::Away& away : guided.guide->away) {
+    const auto bytes = static_cast<double>(guided.flat.bytes[away.tensor]);
+    asked[away.group] += away.share * bytes;
+    largest[away.group] = std::max(largest[away.group], bytes);
+    group[{away.tensor, away.open}] = away.group;
+    tensors[away.group].insert(away.tensor);
+  }
+  for (const Eviction& eviction : round_guide(*guided.guide, guided.liveness, guided.clock).evictions) {
+    const Gap& gap = guided.liveness.gap(eviction.unit);
+    REQUIRE(group.count({gap.tensor, gap.open}) == 1);
+    given[group[{gap.tensor, gap.open}]] += static_cast<double>(guided.flat.bytes[gap.tensor]);
+  }
+  int shared = 0;
+  for (const auto& [g, bytes] : asked) {
+    CHECK(std::abs(given[g] - bytes) <= largest[g]);
+    shared += tensors[g].size() > 1;
+  }
+  CHECK(shared > 20);
+}
+
+TEST_CASE("lp guide: one pass over a long saturated trace stays within 2 % of the proven limit, where the sweep alone misses it by 10 %") {
+  for (Family family : {Family::kEvenChain, Family::kSkips}) {
+    const FamilyCase c = tight(family, 1, 3000);
+    INFO(to_string(family));
+    const FlatGraph flat(c.graph, c.hardware);
+    const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
+    LpBoundOptions bound;
+    bound.hbm = false;
+    bound.boundaries = 100;
+    const double least = lp_bound(flat, ideal.last_iteration, 1, bound).stall.value;
+    const auto gap = [&](std::uint32_t skip) {
+      const Found found = search_plan(flat, ideal, {1, 0, skip, 0});
+      return (found.walk.last_iteration - ideal.last_iteration - least) / ideal.last_iteration;
+    };
+    CHECK(gap(0) < 0.02);
+    CHECK(gap(0) >= -1e-9);
+    CHECK(gap(1U << static_cast<int>(SearchStep::kLp)) > 0.1);
+  }
+}
+
+TEST_CASE("lp guide: a program that takes gaps one by one asks for less, and hardly less where stores cost nothing") {
+  for (Family family : {Family::kEvenChain, Family::kSkips, Family::kExperts, Family::kMixture})
+    for (std::uint64_t seed : {1, 2}) {
+      const FamilyCase c = tight(family, seed, 60);
+      INFO(to_string(family) << " " << seed);
+      const FlatGraph flat(c.graph, c.hardware);
+      const double ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true}).last_iteration;
+      const EngineView view(flat, 0, 1);
+      std::vector<std::int64_t> excess = view.resident;
+      for (std::int64_t& bytes : excess) bytes -= flat.machine.hbm;
+      const auto value = [&](int most_gaps) {
+        return solve(OffloadProgram(flat, view, excess, {ideal, 400, false, false, false, most_gaps}).lp, {200, 1e-7, 0});
+      };
+      const LpOutcome exact = value(1000), loose = value(1);
+      CHECK(loose.lower <= exact.upper * (1 + 1e-6));
+      if (family == Family::kExperts) CHECK(loose.upper >= 0.95 * exact.lower);  // weights only: nobody else stores
+    }
+}
+
+TEST_CASE("lp guide: a program that runs out of work says so, and what it proved till then holds") {
+  const FamilyCase c = tight(Family::kExperts, 1, 60);
+  const FlatGraph flat(c.graph, c.hardware);
+  const EngineView view(flat, 0, 1);
+  std::vector<std::int64_t> excess = view.resident;
+  for (std::int64_t& bytes : excess) bytes -= flat.machine.hbm;
+  const OffloadLp lp = OffloadProgram(flat, view, excess, {60}).lp;
+  const LpOutcome whole = solve(lp, {});
+  REQUIRE(whole.complete);
+  LpLimits limits;
+  limits.work = whole.rows;  // a pivot
+  const LpOutcome stopped = solve(lp, limits);
+  CHECK_FALSE(stopped.complete);
+  CHECK(stopped.work < whole.work);
+  CHECK(stopped.lower >= 0);
+  CHECK(stopped.lower <= whole.upper * (1 + 1e-9));
 }
