@@ -36,6 +36,9 @@ constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
 
+// Timelines that are planned on again.
+constexpr std::size_t kSeeds = 4;
+
 struct Attempt {
   WrittenPlan written;
   Walk walk;
@@ -79,14 +82,16 @@ class Search {
   bool uses(SearchStep step) const { return (options_.skip >> static_cast<int>(step) & 1U) == 0; }
   // Nothing more to win, or no work left.
   bool finished() const { return good_enough() || work_left_ <= 0; }
+  // One pass is content with next to nothing.
   bool good_enough() const {
-    return best_ && best_->walk.last_iteration - ideal_seconds_ <= enough_stall_ + 1e-9 * ideal_seconds_;
+    const double close = effort() == 0 ? kNearlyNothing : 1e-9;
+    return best_ && best_->walk.last_iteration - ideal_seconds_ <= enough_stall_ + close * ideal_seconds_;
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
                 const std::vector<Eviction>& given = {});
   Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
   Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
-  Walk judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
+  const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   void search_pieces();
@@ -96,6 +101,7 @@ class Search {
   void transcribe(const LpGuide& guide);
   bool known_late(const Action& action) const;
   void hasten();
+  static void keep(std::vector<Seed>& seeds, Seed seed);
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
   StepClock smoothed(const StepClock& walked, int window) const;
   std::int64_t piece_size(int parts) const;
@@ -112,6 +118,7 @@ class Search {
   int passes_ = 0;
   double work_left_ = 0;
   std::optional<Attempt> best_;
+  Walk judged_;  // the last one that was not the best
   std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
   std::optional<InfeasibleError> infeasible_;
   std::string first_fault_;
@@ -139,7 +146,7 @@ Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead,
   work_left_ -= graph_.ops + liveness.units();
   if (lead == Lead::kEager && uses(SearchStep::kReplay))
     if (Tried tried = place_replayed(liveness, clock, ledger); tried.timeline) return tried;
-  const Walk walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
+  const Walk& walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
   if (walk.stuck) return {};
   return {walk.last_iteration, StepClock(graph_, walk, transfer_seconds_)};
 }
@@ -155,7 +162,7 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
       if (!best.timeline) best = {seconds, std::move(replayed->clock)};
       break;
     }
-    const Walk walk = judge(liveness, replayed->clock, replayed->placements);
+    const Walk& walk = judge(liveness, replayed->clock, replayed->placements);
     if (!walk.stuck && walk.last_iteration < best.seconds) best = {walk.last_iteration, std::move(replayed->clock)};
     if (!walk.stuck && walk.last_iteration <= seconds * (1 + 1e-6)) break;
     work_left_ -= graph_.ops + liveness.units();
@@ -163,18 +170,19 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
   return best;
 }
 
-Walk Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
+// The walk holds until the next one is judged.
+const Walk& Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
   Attempt attempt;
   attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
   attempt.walk =
       walk_plan(graph_, attempt.written.plan,
                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
-  Walk walk = attempt.walk;
   if (!attempt.walk.stuck && (!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
     best_ = std::move(attempt);
     best_piece_bytes_ = piece_bytes_;
+    return best_->walk;
   }
-  return walk;
+  return judged_ = std::move(attempt.walk);
 }
 
 bool Search::valid(const Plan& plan) {
@@ -238,7 +246,7 @@ void Search::search(std::int64_t piece_bytes) {
   const auto seed = [&](const StepClock& clock) {
     for (const SweepOrder& order : orders()) {
       Tried tried = attempt(liveness, clock, Lead::kEager, order);
-      if (tried.timeline) seeds.push_back({order, std::move(tried)});
+      keep(seeds, {order, std::move(tried)});
       if (good_enough()) return;
       // Long traces afford few passes, so the best comes early.
       if (graph_.ops > kGuidedOps && !lp_tried_ && uses(SearchStep::kLp)) follow_lp(liveness, seeds);
@@ -252,7 +260,7 @@ void Search::search(std::int64_t piece_bytes) {
     if (const auto filled = fill_forward(graph_, liveness, guide, rank_)) {
       work_left_ -= graph_.ops + liveness.units();
       Tried tried = attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions);
-      if (tried.timeline) seeds.push_back({{}, std::move(tried)});
+      keep(seeds, {{}, std::move(tried)});
       if (finished()) return;
     }
   if (uses(SearchStep::kLp) && (graph_.ops <= kGuidedOps || piece_bytes > 0)) follow_lp(liveness, seeds);
@@ -306,18 +314,24 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
   const Filled rounded = round_guide(*lp_, liveness, *guide_);
   for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)}) {
     Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions);
-    if (tried.timeline) seeds.push_back({{}, std::move(tried)});
+    keep(seeds, {{}, std::move(tried)});
     if (finished()) return;
   }
 }
 
+// The best few, by time, each time once: timelines take memory.
+void Search::keep(std::vector<Seed>& seeds, Seed seed) {
+  if (!seed.tried.timeline) return;
+  const auto at = std::upper_bound(seeds.begin(), seeds.end(), seed, [](const Seed& a, const Seed& b) {
+    return a.tried.seconds < b.tried.seconds;
+  });
+  if (at != seeds.begin() && std::prev(at)->tried.seconds == seed.tried.seconds) return;
+  seeds.insert(at, std::move(seed));
+  if (seeds.size() > kSeeds) seeds.pop_back();
+}
+
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
 void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
-  std::stable_sort(seeds.begin(), seeds.end(),
-                   [](const Seed& a, const Seed& b) { return a.tried.seconds < b.tried.seconds; });
-  const auto same = [](const Seed& a, const Seed& b) { return a.tried.seconds == b.tried.seconds; };
-  seeds.erase(std::unique(seeds.begin(), seeds.end(), same), seeds.end());
-  if (seeds.size() > 4) seeds.resize(4);
   for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21, 61, 181}) {
       if (window > 1 && !uses(SearchStep::kSmooth)) break;

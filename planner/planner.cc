@@ -4,6 +4,7 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/addresses.h"
 #include "planner/analysis/flat_graph.h"
@@ -105,27 +106,28 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   FlatGraph flat(graph, hardware, options.rank);
   flat.stays = pinned_tensors(graph, options.pinned);
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
-  const Liveness liveness(flat, {options.iterations > 1, 0});
+  std::optional<Liveness> liveness(std::in_place, flat, LivenessOptions{options.iterations > 1, 0});
   PlanOutcome outcome;
   outcome.estimate = flat.machine.estimate;
   outcome.plan.bound = bound_of(flat, hardware, ideal.last_iteration, options.iterations, options.bound);
-  check_capacity(flat, liveness);
-  const auto search = [&](FlatGraph guide) {
+  check_capacity(flat, *liveness);
+  const bool exceeded = *std::max_element(liveness->resident.begin(), liveness->resident.end()) > flat.machine.hbm;
+  if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
+  const auto search = [&](const FlatGraph& guide) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
-    if (options.read_slack != 0 || options.write_slack != 0) guide = with_slack(std::move(guide), options);
-    Found found = search_plan(guide, ideal, {options.iterations, options.effort, options.skip, enough});
+    const SearchOptions limits{options.iterations, options.effort, options.skip, enough};
+    const bool slack = options.read_slack != 0 || options.write_slack != 0;
+    Found found = slack ? search_plan(with_slack(guide, options), ideal, limits) : search_plan(guide, ideal, limits);
     found.written.plan.bound = outcome.plan.bound;
     return std::move(found.written.plan);
   };
-  if (pool_takes_part(flat) ||
-      *std::max_element(liveness.resident.begin(), liveness.resident.end()) > flat.machine.hbm)
-    outcome.plan = search(flat);
+  if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat);
   if (options.addresses)
     outcome.arena = fit_addresses(flat, outcome.plan, options.iterations, [&](std::int64_t hbm) {
       FlatGraph smaller = flat;
       smaller.machine.hbm = hbm;
-      check_capacity(smaller, liveness);
-      return search(std::move(smaller));
+      check_capacity(smaller, *liveness);
+      return search(smaller);
     });
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
   HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");

@@ -339,12 +339,28 @@ void Sweep::stall_cheapest(int position) {
 
 }  // namespace
 
+// Most names differ in their first bytes: those are compared as numbers.
 std::vector<std::int32_t> rank_by_name(const Graph& graph) {
-  std::vector<std::int32_t> order(graph.tensors().size()), rank(order.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(),
-            [&](int a, int b) { return graph.tensors()[a].name < graph.tensors()[b].name; });
-  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::int32_t>(i);
+  const auto name = [&](int t) -> const std::string& { return graph.tensors()[t].name; };
+  struct Key {
+    std::uint64_t first, second;
+    std::int32_t tensor;
+  };
+  const auto bytes = [](const std::string& text, std::size_t from) {
+    std::uint64_t value = 0;
+    for (std::size_t i = from; i < from + 8; ++i) value = value << 8 | (i < text.size() ? static_cast<unsigned char>(text[i]) : 0);
+    return value;
+  };
+  std::vector<Key> order;
+  order.reserve(graph.tensors().size());
+  for (int t = 0; t < static_cast<int>(graph.tensors().size()); ++t)
+    order.push_back({bytes(name(t), 0), bytes(name(t), 8), t});
+  std::sort(order.begin(), order.end(), [&](const Key& a, const Key& b) {
+    if (a.first != b.first) return a.first < b.first;
+    return a.second != b.second ? a.second < b.second : name(a.tensor) < name(b.tensor);
+  });
+  std::vector<std::int32_t> rank(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) rank[order[i].tensor] = static_cast<std::int32_t>(i);
   return rank;
 }
 

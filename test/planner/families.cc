@@ -1,6 +1,7 @@
 #include "test/planner/families.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/analysis/liveness.h"
 #include "test/planner/toy.h"
@@ -117,7 +118,7 @@ FamilyCase family_case(Family family, std::uint64_t seed, int size, double load)
       chain(t, dice, size / 3, false, 1);
       break;
   }
-  FamilyCase result{t.build(), toy::machine(1LL << 50), 0, family == Family::kWeightStream || seed % 3 == 0};
+  FamilyCase result{build_graph(std::move(t.spec)), toy::machine(1LL << 50), 0, family == Family::kWeightStream || seed % 3 == 0};
   const FlatGraph flat(result.graph, result.hardware);
   const Liveness liveness(flat, {result.repeats, 0});
   result.peak = *std::max_element(liveness.resident.begin(), liveness.resident.end());
