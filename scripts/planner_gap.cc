@@ -34,7 +34,7 @@ using namespace hyperoffload;
 
 namespace {
 
-constexpr double kSplitAbove = 0.003;
+constexpr double kSplitAbove = 0.01;
 
 struct Settings {
   int branches = 0;

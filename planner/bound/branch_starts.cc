@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <queue>
 #include <tuple>
 #include <vector>
 
@@ -24,7 +23,9 @@ struct Leaf {
   std::vector<Decision> decided;
   double count = 0;  // of starts in the pool
   int part_at = -1;  // unit; -1: all are whole
-  bool operator<(const Leaf& other) const { return std::tuple(-lower, number) < std::tuple(-other.lower, other.number); }
+  double share = 0;  // of it in the pool
+  bool solved = false;  // else `lower` is that of the leaf it was parted from
+  bool operator<(const Leaf& other) const { return std::tuple(lower, -number) < std::tuple(other.lower, -other.number); }
 };
 
 class Tree {
@@ -39,15 +40,17 @@ class Tree {
   enum State : char { kOpen, kHbm, kPool };
   LpOutcome solve(const Leaf& leaf);
   void look_at(const LpOutcome& outcome, Leaf& leaf) const;
-  void add(Leaf leaf);
+  void solve_leaf(Leaf& leaf);
+  void part(const Leaf& leaf);
+  bool settled(const Leaf& leaf) const;
 
   OffloadSolver& solver_;
   const LpLimits limits_;
   const BranchLimits branches_;
   std::vector<State> state_;
-  std::priority_queue<Leaf> leaves_;
+  std::vector<Leaf> leaves_;
   Branched result_;
-  int leaves_made_ = 0;
+  int solved_ = 0;
 };
 
 LpOutcome Tree::solve(const Leaf& leaf) {
@@ -75,40 +78,60 @@ void Tree::look_at(const LpOutcome& outcome, Leaf& leaf) const {
     const double part = std::min(pool[u], 1 - pool[u]);
     if (state_[u] != kOpen || part < kWhole || part * solver_.lp().units[u].bytes <= bytes) continue;
     leaf.part_at = static_cast<int>(u);
+    leaf.share = pool[u];
     bytes = part * solver_.lp().units[u].bytes;
   }
 }
 
-void Tree::add(Leaf leaf) {
+void Tree::solve_leaf(Leaf& leaf) {
   LpOutcome outcome = solve(leaf);
   look_at(outcome, leaf);
   leaf.lower = std::max(leaf.lower, outcome.lower);
-  leaf.number = leaves_made_++;
+  leaf.number = solved_++;
+  leaf.solved = true;
   if (leaf.part_at < 0 && outcome.upper < result_.best.upper) result_.best = std::move(outcome);
-  leaves_.push(std::move(leaf));
+}
+
+bool Tree::settled(const Leaf& leaf) const {
+  const double close = std::max(limits_.tolerance * leaf.lower, limits_.seconds);
+  return leaf.lower >= std::min(branches_.enough, result_.best.upper - close);
+}
+
+// In place of the leaf: its two parts, the likelier one last.
+void Tree::part(const Leaf& leaf) {
+  Leaf left{leaf.lower, solved_, leaf.starts, leaf.decided}, right = left;
+  const double low = std::floor(leaf.count), rest = leaf.count - low;
+  bool likelier_right = rest >= 0.5;
+  if (rest > kWhole && rest < 1 - kWhole) {
+    left.starts.most = low;
+    right.starts.least = low + 1;
+  } else {
+    left.decided.push_back({leaf.part_at, false});
+    right.decided.push_back({leaf.part_at, true});
+    likelier_right = leaf.share >= 0.5;
+  }
+  leaves_.push_back(likelier_right ? left : right);
+  leaves_.push_back(likelier_right ? std::move(right) : std::move(left));
 }
 
 Branched Tree::run() {
-  add({});
-  for (;;) {
-    const Leaf leaf = leaves_.top();
-    result_.lower = leaf.lower;
-    result_.programs = leaves_made_ - 1;
-    const bool close = leaf.lower + std::max(limits_.tolerance * leaf.lower, limits_.seconds) >= result_.best.upper;
-    if (leaf.part_at < 0 || close || leaf.lower >= branches_.enough || result_.programs + 2 > branches_.programs)
-      return result_;
-    leaves_.pop();
-    const double low = std::floor(leaf.count);
-    Leaf left{leaf.lower, 0, leaf.starts, leaf.decided}, right = left;
-    if (const double part = leaf.count - low; part > kWhole && part < 1 - kWhole) {
-      left.starts.most = low;
-      right.starts.least = low + 1;
-    } else {
-      left.decided.push_back({leaf.part_at, false});
-      right.decided.push_back({leaf.part_at, true});
+  leaves_.push_back({});
+  for (bool down = false;;) {  // down: on from the leaf that came last
+    const auto best = std::min_element(leaves_.begin(), leaves_.end());
+    result_.lower = best->lower;
+    result_.programs = std::max(0, solved_ - 1);
+    if (settled(*best) || (best->solved && best->part_at < 0) || solved_ > branches_.programs) return result_;
+    if (!down) std::iter_swap(best, leaves_.end() - 1);
+    Leaf leaf = std::move(leaves_.back());
+    leaves_.pop_back();
+    if (leaf.solved) {
+      part(leaf);
+      down = branches_.dive;
+      continue;
     }
-    add(std::move(left));
-    add(std::move(right));
+    solve_leaf(leaf);
+    down = branches_.dive && leaf.part_at >= 0 && !settled(leaf);
+    leaves_.push_back(std::move(leaf));
   }
 }
 

@@ -19,6 +19,7 @@ namespace hyperoffload {
 struct BranchLimits {
   int programs = 0;       // at most, beside the first
   double enough = 1e300;  // seconds above those of slots and waits
+  bool dive = false;      // for good starts rather than a high limit: on to whole starts before other leaves
 };
 
 struct Branched {

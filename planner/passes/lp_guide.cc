@@ -135,7 +135,7 @@ void Guide::branch(const LpOutcome& decided, double& least) {
     solver_.free_start(u);
   }
   const int programs = std::min(most_tries_, kColumnsTried / std::max(1, decided.columns));
-  const Branched tree = branch_starts(solver_, limits_, {programs, decided.upper});
+  const Branched tree = branch_starts(solver_, limits_, {programs, decided.upper, true});
   least = std::max(least, tree.lower);
   if (tree.best.upper < decided.upper) {
     const std::vector<double> pool = shares_from_pool(tree.best);
