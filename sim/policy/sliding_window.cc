@@ -163,9 +163,14 @@ Bytes SlidingWindowPolicy::room_for(OpId id, const NpuView& view) const {
   return need;
 }
 
-// The next tensor that the window reads and that can be loaded. Of the next iteration only what lives on is there.
+// The next tensor that the window reads and that can be loaded. Of the next iteration only what lives on is there; old
+// bytes that an op of the window overwrites first nobody reads.
 std::optional<TensorId> SlidingWindowPolicy::wanted_by_window(const NpuView& view) const {
   const auto& ops = view.graph.ops();
+  std::vector<TensorId> overwritten;
+  const auto old_bytes_count = [&](TensorId t) {
+    return std::find(overwritten.begin(), overwritten.end(), t) == overwritten.end();
+  };
   for (std::size_t i = first_open_; i <= first_open_ + static_cast<std::size_t>(horizon_) && i < 2 * ops.size(); ++i) {
     const bool next_iteration = i >= ops.size();
     const OpId id(i % ops.size());
@@ -174,8 +179,10 @@ std::optional<TensorId> SlidingWindowPolicy::wanted_by_window(const NpuView& vie
     if (op.known_after && (next_iteration || !view.op_done(*op.known_after))) continue;
     for (TensorId t : op.reads)
       if (view.memory.alive(t) && !view.memory.any_in_hbm(t) && view.memory.valid_in_pool(t) &&
-          !view.memory.in_transfer(t) && (!next_iteration || view.graph.tensor(t).persistent))
+          !view.memory.in_transfer(t) && (!next_iteration || view.graph.tensor(t).persistent) && old_bytes_count(t))
         return t;
+    for (TensorId t : op.writes)
+      if (!has(op.reads, t) && view.memory.alive(t)) overwritten.push_back(t);
   }
   return std::nullopt;
 }

@@ -232,7 +232,7 @@ bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
   for_each_access(op, [&](TensorId t, bool reads, bool writes) {
     bool here;
     if (op.memory == Tier::kHbm)
-      here = (!reads || memory_.resident(t)) && (!writes || !memory_.storing(t));
+      here = (!reads || memory_.resident(t)) && (!writes || !memory_.in_transfer(t));  // arriving ones, too
     else
       here = (!reads || memory_.valid_in_pool(t)) && (!writes || !memory_.any_in_hbm(t));
     if (here) return;

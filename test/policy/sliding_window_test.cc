@@ -99,3 +99,43 @@ TEST_CASE("sliding_window knows an expert only behind its router") {
     check_transfers(run(toy, 1, 2, 0), {{kIn, 1, known ? 0.0 : 10.0, known ? 20.0 : 30.0}});
   }
 }
+
+namespace {
+
+// Op 1 overwrites w0, which starts in the pool, and op 2 reads what it wrote. HBM has room for all.
+struct Overwritten : Toy {
+  Overwritten() {
+    const TensorId w0 = weight(20, Tier::kPool);
+    op(10, {}, {});
+    op(10, {}, {w0});
+    op(10, {w0}, {});
+  }
+};
+
+// Loads the first tensor as soon as it may, whoever wants it.
+struct LoadsFirst : Policy {
+  std::optional<Move> next_transfer(Direction direction, const NpuView& view) override {
+    const TensorId t(std::size_t{0});
+    if (direction == kOut || view.memory.any_in_hbm(t)) return std::nullopt;
+    return Move{t, Bytes(0), view.graph.tensor(t).bytes, view.iteration};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("sliding_window does not load bytes that an op overwrites before they are read") {
+  const RunRecord record = run(Overwritten(), 1, 2, 0);
+  check_transfers(record, {});
+  CHECK(us(record.npus[0].iteration_end.back()) == Approx(30).epsilon(1e-9));
+}
+
+TEST_CASE("an op waits for the load of what it overwrites, whatever policy started it") {
+  // The load takes 20 us, so op 1 runs 20..30 instead of 10..20.
+  const Overwritten toy;
+  const Graph graph = toy.graph();
+  ReplayOptions options;
+  options.full_record = true;
+  const RunRecord record = replay(graph, toy.hardware, [] { return std::make_unique<LoadsFirst>(); }, options);
+  check_transfers(record, {{kIn, 0, 0, 20}});
+  CHECK(us(record.npus[0].iteration_end.back()) == Approx(40).epsilon(1e-9));
+}
