@@ -13,6 +13,7 @@
 #include "planner/passes/replay_placement.h"
 #include "planner/passes/write_guide.h"
 #include "planner/passes/place_transfers.h"
+#include "planner/passes/postpone_copies.h"
 #include "sim/model/check.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
@@ -27,7 +28,7 @@ constexpr int kJudgedIterations = 3;
 // one slow core, so that the same input gives the same plan on every machine.
 constexpr double kWork[] = {0, 1.2e6, 25e6};
 
-// Loads that are tried behind earlier ops, by effort.
+// Loads that are tried behind earlier ops, and copies behind later ones, by effort.
 constexpr int kHastened[] = {0, 60, 1000};
 
 // The linear program's guide by effort: one pass leaves it a hundredth of a second.
@@ -100,11 +101,13 @@ class Search {
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
   bool known_late(const Action& action) const;
+  bool keep_if_better(WrittenPlan written);
   void hasten();
   static void keep(std::vector<Seed>& seeds, Seed seed);
+  void postpone();
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
   StepClock smoothed(const StepClock& walked, int window) const;
-  std::int64_t piece_size(int parts) const;
+  std::int64_t piece_size(int parts, double latencies = 50) const;
 
   const FlatGraph& graph_;
   const SearchOptions& options_;
@@ -193,10 +196,11 @@ bool Search::valid(const Plan& plan) {
   return false;
 }
 
-std::int64_t Search::piece_size(int parts) const {
+// What a piece takes on the link is at least so many latencies.
+std::int64_t Search::piece_size(int parts, double latencies) const {
   const std::int64_t largest = *std::max_element(graph_.bytes.begin(), graph_.bytes.end());
   const NpuMachine& m = graph_.machine;
-  const double worth = 50 * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
+  const double worth = latencies * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
   return std::max<std::int64_t>(
       {(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), m.allocation.granularity.value, 1});
 }
@@ -351,6 +355,19 @@ bool Search::known_late(const Action& action) const {
   return !action.before_op.is_none() && graph_.graph->op(action.before_op).known_after.has_value();
 }
 
+// Keeps a changed plan if it is better.
+bool Search::keep_if_better(WrittenPlan written) {
+  Attempt attempt{std::move(written), {}};
+  work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
+  attempt.walk = walk_plan(graph_, attempt.written.plan,
+                           {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
+  if (attempt.walk.stuck || attempt.walk.last_iteration >= best_->walk.last_iteration * (1 - 1e-9) ||
+      !valid(attempt.written.plan))
+    return false;
+  best_ = std::move(attempt);
+  return true;
+}
+
 // Lets loads that ops wait for stand behind earlier ops, one at a time, while that helps.
 void Search::hasten() {
   int left = uses(SearchStep::kHasten) ? kHastened[effort()] : 0;
@@ -361,22 +378,28 @@ void Search::hasten() {
       if (op.waited_action >= 0 && op.resident > op.ready) waited.push_back(op.waited_action);
     for (int action : waited) {
       for (int earlier = 1; earlier <= 3 && left > 0 && work_left_ > 0; ++earlier) {
-        Attempt attempt{best_->written, {}};
-        Action& moved = attempt.written.plan.actions[action];
+        WrittenPlan changed = best_->written;
+        Action& moved = changed.plan.actions[action];
         if (moved.kind != ActionKind::kPrefetch || moved.after_op.is_none() || known_late(moved)) break;
         const int after = moved.after_op.value - earlier;
         moved.after_op = after < 0 ? OpId::none() : OpId(after);
         --left;
-        work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
-        attempt.walk = walk_plan(graph_, attempt.written.plan,
-                                 {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
-        if (attempt.walk.stuck || attempt.walk.last_iteration >= best_->walk.last_iteration * (1 - 1e-9) ||
-            !valid(attempt.written.plan))
-          continue;
-        best_ = std::move(attempt);
+        if (!keep_if_better(std::move(changed))) continue;
         better = true;
         break;
       }
+    }
+  }
+}
+
+// Lets copies that take HBM bandwidth from an op stand behind it, one at a time, while that helps.
+void Search::postpone() {
+  int left = uses(SearchStep::kPostpone) ? kHastened[effort()] : 0;
+  for (bool better = true; better && left > 0 && !good_enough();) {
+    better = false;
+    for (const auto& [action, op] : copies_in_the_way(graph_, best_->walk)) {
+      if (left-- <= 0 || work_left_ <= 0) return;
+      if ((better = keep_if_better(moved_behind(best_->written, action, op)))) break;
     }
   }
 }
@@ -391,6 +414,12 @@ void Search::search_pieces() {
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
     if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
     search(piece_size(parts));
+  }
+  // Tensors that 50 latencies leave in three parts or whole; the walk says whether smaller pieces pay.
+  for (double latencies : {8.0, 2.0}) {
+    if (finished() || !uses(SearchStep::kPieces) || piece_size(4, latencies) == piece_size(4)) break;
+    const Liveness cut(graph_, {options_.iterations > 1, piece_size(16, latencies)});
+    if (8.0 * (graph_.ops + cut.units()) <= work_left_) search(piece_size(16, latencies));
   }
 }
 
@@ -417,6 +446,7 @@ Found Search::run() {
   search_pieces();
   for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
   if (best_) hasten();
+  if (best_) postpone();
   if (!best_ && infeasible_) throw *infeasible_;
   if (!best_ && graph_.engines > 1)
     throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
@@ -429,7 +459,8 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention"};
+                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention",
+                                                "postpone"};
   return kNames[static_cast<int>(step)];
 }
 

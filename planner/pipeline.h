@@ -30,8 +30,9 @@ enum class SearchStep {
   kTranscribe,    // write its schedule as it is, too
   kHasten,        // let loads that ops wait for stand earlier, in the end
   kContention,    // plan again with ops as long as they are beside copies
+  kPostpone,      // let copies that slow an op stand behind it, in the end
 };
-inline constexpr int kSearchSteps = 13;
+inline constexpr int kSearchSteps = 14;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

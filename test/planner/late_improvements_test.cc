@@ -1,0 +1,86 @@
+// What the search tries once its placements are done: copies behind ops that want all of HBM's bandwidth, and pieces
+// that are small beside the link's latency.
+#include "planner/passes/postpone_copies.h"
+#include "planner/pipeline.h"
+#include "planner/planner.h"
+#include "sim/model/check_plan.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+namespace {
+
+double iteration(const Graph& g, const Hardware& h, PlannerOptions options) {
+  const Plan plan = make_plan(g, h, options).plan;
+  CHECK(check_plan(g, plan, {h.hbm_usable(), h.pool_capacity}, options.iterations).empty());
+  return plan.prediction->iteration.value;
+}
+
+// w (20 B) leaves in part for x (20 B) each iteration, is overwritten, and has 100 s to be stored again; but the op
+// right behind the write takes all of HBM's bandwidth.
+Graph store_beside_a_hungry_op() {
+  Toy t;
+  const TensorId w = t.weight("w", 20), x = t.activation("x", 20);
+  t.op(10, {w});
+  t.op(10, {}, {x});
+  t.op(10, {x});
+  t.op(0, {}, {w});
+  t.op(10, {});
+  t.last().hbm_bytes = Bytes(10);
+  t.op(100, {w});
+  return t.build();
+}
+
+}  // namespace
+
+TEST_CASE("planner: a store that has time stands behind an op that takes all of HBM's bandwidth") {
+  const Graph g = store_beside_a_hungry_op();
+  Hardware h = machine(30);
+  h.hbm_bandwidth = BytesPerSecond(1);
+  PlannerOptions options;
+  options.iterations = 3;
+  const double ideal = 10 + 10 + 10 + 0 + 10 + 100;
+  CHECK(iteration(g, h, options) == Approx(ideal));
+  options.skip = 1U << static_cast<int>(SearchStep::kPostpone);
+  CHECK(iteration(g, h, options) > ideal + 1);
+}
+
+TEST_CASE("planner: a copy is in the way of the op that it makes longer, and moves behind it in its queue") {
+  const Graph g = store_beside_a_hungry_op();
+  Hardware h = machine(1000);
+  h.hbm_bandwidth = BytesPerSecond(1);
+  WrittenPlan written;
+  const auto store = [&](std::int64_t from, std::int64_t to, int after) {
+    Action a = action(ActionKind::kStore, g, TensorId(std::size_t{0}), after);
+    a.from = Bytes(from);
+    a.to = Bytes(to);
+    written.plan.actions.push_back(a);
+    written.unit.push_back(static_cast<std::int32_t>(written.unit.size()));
+  };
+  store(0, 5, 3);    // runs beside op4, half as fast: 5 B take 10 s, and op4 5 s more
+  store(5, 20, 4);   // beside op5, which wants no bandwidth
+  const FlatGraph flat(g, h);
+  const auto found = copies_in_the_way(flat, walk_plan(flat, written.plan, {1, WalkRecord::kLastIteration, false}));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0] == std::pair(0, OpId(4)));
+  const WrittenPlan moved = moved_behind(written, 0, OpId(4));
+  CHECK(moved.unit == std::vector<std::int32_t>{1, 0});
+  CHECK(moved.plan.actions[1].after_op == OpId(4));
+  CHECK(moved.plan.actions[1].to == Bytes(5));
+}
+
+TEST_CASE("planner: a tensor of 50 latencies is cut where halves pay") {
+  // Three weights of 1000 B in turns, 20 B/s and 1 s of latency, room for 2500 B. Whole: two loads of 51 s and two ops
+  // of 10 s. In halves, by hand: w0's behind c, and w2's behind a while b runs.
+  Toy t;
+  for (int k = 0; k < 3; ++k) t.op(10, {t.weight("w" + std::to_string(k), 1000)});
+  const Graph g = t.build();
+  PlannerOptions options;
+  options.iterations = 3;
+  const double by_hand = 2 * (1 + 500 / 20.0) + 2 * 10, least = 30;
+  const double found = iteration(g, machine(2500, 20, 80, 1), options);
+  CHECK(found <= by_hand * (1 + 1e-9));
+  CHECK(found > least);
+}
