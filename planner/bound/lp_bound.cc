@@ -103,14 +103,14 @@ double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
 // prices that prove a stall there also prove that zero stall takes so many bytes more. Again from there; on
 // coarse boundaries first, where it costs little.
 std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBoundStats& stats) const {
-  const double slack = std::max(0.0, ideal_ - view.alone) + 1e-11 * ideal_;
+  const double slack = std::max(0.0, ideal_ - view.alone) + options_.allowed_stall + 1e-11 * ideal_;
   for (int part : {4, 1}) {
     for (int step = 0; step < 40; ++step) {
       std::vector<std::int64_t> excess = view.resident;
       for (std::int64_t& bytes : excess) bytes -= known;
       const OffloadProgram program(graph_, view, excess,
-                                   {ideal_, std::max(8, options_.boundaries / part), false, true});
-      const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 1e-4 * ideal_}, stats);
+                                   {ideal_, std::max(8, options_.boundaries / part), steady_, true});
+      const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 2e-5 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;
       const double more = (outcome.lower - slack) / outcome.seconds_per_byte;
       // Bytes are whole; a thousand-millionth for what rounding may have added.
@@ -125,13 +125,16 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
 Bound LpBound::run(LpBoundStats& stats) {
   Bound bound = window_bound(graph_, ideal_, iterations_);
   bound.method = "lp";
+  if (options_.allowed_stall > 0) bound.hbm_peak = Bytes(0);  // the window's is for none
   double end = 0;
   for (int e = 0; e < graph_.engines; ++e) {
     const EngineView view(graph_, e, iterations_, steady_);
-    if (view.places == 0 || view.stays.empty()) continue;
+    if (view.places == 0) continue;
     const std::int64_t working = *std::max_element(view.working_set.begin(), view.working_set.end());
+    bound.hbm_peak = std::max(bound.hbm_peak, Bytes(working));
+    if (view.stays.empty()) continue;
     if (options_.stall && working <= graph_.machine.hbm) end = std::max(end, least_end(view, stats));
-    if (options_.hbm && !steady_) bound.hbm_peak = Bytes(least_hbm(view, std::max(working, bound.hbm_peak.value), stats));
+    if (options_.hbm) bound.hbm_peak = Bytes(least_hbm(view, bound.hbm_peak.value, stats));
   }
   // Rounded in the bound's disfavour: a proof must survive the last bits.
   const double stall = end * (1 - 1e-12) - ideal_;

@@ -30,7 +30,8 @@
 // (offload_lp.h). Dropping boundaries drops inequalities (2, 3) and sums others (4, 5): still a bound; that is
 // how long traces are coarsened. Gaps at whose boundaries everything fits are dropped too: staying costs
 // nothing there. Stays with the same boundaries and slots are one: the program is convex.
-// Least HBM: where the program's value at a capacity is above zero, that capacity is too small for zero stall.
+// Least HBM: where the program's value at a capacity is above zero, that capacity is too small for zero stall; where it is
+// above `allowed_stall`, for no more than that.
 // Several engines: the largest of the limits each engine's view gives. The result is the larger of this and
 // window_bound. Proven for program order, without recomputation.
 // Whole tensors: what lies idle in HBM at a boundary are whole tensors, so that the capacity left to them is at
@@ -38,7 +39,8 @@
 // Steady: where an iteration ends in the very state it began in (what is where, what is on its way), it goes on
 // round a circle: behind its last boundary comes its first, and stays of persistent tensors run from a write to
 // the next through the iteration's end. 1-6 hold for them as for any other, so that the program on the circle
-// bounds the time of such an iteration; as it is convex and the same every turn, also the mean time over any
+// bounds the time of such an iteration, and the least HBM is that at which its value is no more than is allowed; as it is
+// convex and the same every turn, both hold for the mean time, too, over any
 // number of iterations behind which a state returns. A plan is one body repeated, which settles; but the last of
 // a few iterations, still living on what the first left in HBM, can be faster: not a limit for a given N.
 // Branches: the program lets parts of a tensor start a cold pass in the pool and in HBM, a run can't. branch_starts.h
@@ -59,6 +61,7 @@ struct LpBoundOptions {
   bool steady = false;
   int branches = 0;  // programs more that decide where tensors start a cold pass
   bool stall = true, hbm = true;  // which limits to work out; the other is the window's
+  double allowed_stall = 0;       // seconds; the least HBM is that of no more
 };
 
 struct LpBoundStats {
