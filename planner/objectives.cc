@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "planner/analysis/liveness.h"
+#include "planner/bound/lp_bound.h"
 #include "planner/cost/walk.h"
+#include "planner/passes/schedule_guide.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
 
@@ -14,6 +18,8 @@ namespace hyperoffload {
 namespace {
 
 constexpr double kResolution = 1e-3;  // of the answer
+// Room for rounding: of what the capacity is above the start, as a share of it, but no more than.
+constexpr std::pair<double, double> kRooms[] = {{0.5, 2e-3}, {0.25, 5e-4}};
 
 struct Range {
   std::int64_t least = 0, most = 0;  // any plan takes `least`; beyond `most` nothing is won
@@ -50,53 +56,147 @@ Bytes needed_by(const Graph& graph, const Hardware& hardware, const PlanOutcome&
   return check_plan(graph, outcome.plan, limits_of(exact), iterations).empty() ? peak : Bytes(made_for);
 }
 
-}  // namespace
+// From the least HBM that is proven upwards: near it the linear program guides the search, and one plan found there
+// says all about larger capacities, while one not found says nothing.
+class LeastSearch {
+ public:
+  LeastSearch(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown)
+      : graph_(graph),
+        hardware_(hardware),
+        options_(options),
+        slowdown_(slowdown),
+        range_(hbm_range(graph, hardware, options)),
+        each_(options) {
+    each_.enough_stall = slowdown * range_.ideal;
+    each_.explain = false;
+    each_.exact = true;
+    allowed_ = each_.enough_stall + 1e-9 * range_.ideal;
+  }
+  LeastHbm run();
 
-LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown) {
-  const Range range = hbm_range(graph, hardware, options);
-  PlannerOptions each = options;
-  each.enough_stall = slowdown * range.ideal;
-  each.explain = false;
-  const double allowed = each.enough_stall + 1e-9 * range.ideal;
-  const auto proven_above = [&](std::int64_t hbm) {  // the bound rules it out
-    return cheap_bound(graph, with_hbm(hardware, hbm), options.iterations).stall.value > allowed;
-  };
-  LeastHbm best{Bytes(range.most), Bytes(range.least), make_plan(graph, with_hbm(hardware, range.most), each)};
-  if (stall(best.outcome) > allowed)
-    throw InfeasibleError(fmt::format(
-        "no plan found that takes at most {:.6g}x the ideal time in {} B of HBM: the best takes {:.6g}x, and at least "
-        "{:.6g}x is proven to be needed",
-        1 + slowdown, range.most, 1 + stall(best.outcome) / range.ideal,
-        1 + best.outcome.plan.bound->stall.value / range.ideal));
-  const auto narrow = [](std::int64_t low, std::int64_t high) {
-    return static_cast<double>(high - low) <= std::max(1.0, kResolution * static_cast<double>(high));
-  };
-  std::int64_t low = range.least - 1, high = range.most;
-  while (!narrow(low, high)) {  // the cheap bound first: it takes no search
+ private:
+  bool proven_above(std::int64_t hbm) const {  // the cheap bound rules it out
+    return cheap_bound(graph_, with_hbm(hardware_, hbm), options_.iterations).stall.value > allowed_;
+  }
+  static std::int64_t step(std::int64_t hbm) {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(kResolution * static_cast<double>(hbm)));
+  }
+  void prove();
+  bool search_at(std::int64_t hbm);
+  bool try_at(std::int64_t hbm);
+  std::int64_t climb();
+  void close_in(std::int64_t low);
+  void accept(PlanOutcome outcome, std::int64_t hbm);
+
+  const Graph& graph_;
+  const Hardware& hardware_;
+  const PlannerOptions& options_;
+  const double slowdown_;
+  const Range range_;
+  PlannerOptions each_;
+  double allowed_ = 0;
+  std::int64_t proven_ = 0, start_ = 0;  // below `start_` a plan is not to be expected
+  std::optional<LeastHbm> best_;
+  bool guided_ = false;
+  std::vector<char> starts_;
+};
+
+void LeastSearch::prove() {
+  std::int64_t low = range_.least - 1, high = range_.most;
+  while (high - low > step(high)) {
     const std::int64_t middle = low + (high - low) / 2;
     (proven_above(middle) ? low : high) = middle;
   }
-  best.proven = Bytes(low + 1);
-  best.hbm = needed_by(graph, hardware, best.outcome, options.iterations, range.most);
-  for (high = best.hbm.value; !narrow(low, high);) {
-    const std::int64_t middle = low + (high - low) / 2;
-    std::optional<PlanOutcome> outcome;
-    try {
-      outcome = make_plan(graph, with_hbm(hardware, middle), each);
-    } catch (const InfeasibleError&) {  // too little for any plan
-    }
-    if (!outcome || stall(*outcome) > allowed) {
-      low = middle;
-      continue;
-    }
-    best.outcome = std::move(*outcome);
-    best.hbm = needed_by(graph, hardware, best.outcome, options.iterations, middle);
-    high = best.hbm.value;
+  proven_ = start_ = low + 1;
+  FlatGraph flat(graph_, hardware_);
+  guided_ = can_schedule(flat, Liveness(flat, {options_.iterations > 1, 0})) && !options_.addresses;
+  if (!guided_) return;
+  flat.machine = best_npu(hardware_);
+  LpBoundOptions lp;
+  lp.stall = false;
+  lp.allowed_stall = each_.enough_stall;
+  const auto bound = [&] { return lp_bound(flat, range_.ideal, options_.iterations, lp).hbm_peak.value; };
+  proven_ = std::max(proven_, bound());
+  lp.steady = options_.iterations > 1;
+  start_ = std::clamp(lp.steady ? bound() : proven_, proven_, range_.most);
+}
+
+void LeastSearch::accept(PlanOutcome outcome, std::int64_t hbm) {
+  const Bytes needed = needed_by(graph_, hardware_, outcome, options_.iterations, hbm);
+  if (!best_ || needed < best_->hbm) best_ = LeastHbm{needed, Bytes(proven_), std::move(outcome)};
+}
+
+bool LeastSearch::search_at(std::int64_t hbm) {
+  try {
+    PlanOutcome outcome = make_plan(graph_, with_hbm(hardware_, hbm), each_);
+    if (stall(outcome) > allowed_) return false;
+    accept(std::move(outcome), hbm);
+    return true;
+  } catch (const InfeasibleError&) {  // too little for any plan
+    return false;
   }
-  best.outcome.plan.bound = prove_bound(graph, with_hbm(hardware, best.hbm.value), options.iterations, options.bound);
-  if (options.explain)
-    best.outcome.log = explain_actions(graph, with_hbm(hardware, best.hbm.value), best.outcome.plan, options.iterations);
-  return best;
+}
+
+bool LeastSearch::try_at(std::int64_t hbm) {
+  if (!guided_) return search_at(hbm);
+  const double above = static_cast<double>(hbm - start_) / static_cast<double>(start_);
+  for (const auto& [share, most] : kRooms) {
+    each_.guided = GuidedSearch{std::min(share * above, most), &starts_};
+    if (search_at(hbm)) return true;
+  }
+  return false;
+}
+
+// Near the least: in steps that double, as the first plan found says all about larger capacities.
+std::int64_t LeastSearch::climb() {
+  std::int64_t low = start_ - 1;
+  for (std::int64_t up = step(start_); start_ + up < best_->hbm.value; up *= 2) {
+    if (try_at(start_ + up)) break;
+    low = start_ + up;
+  }
+  return low;
+}
+
+// Between a capacity that failed and the best.
+void LeastSearch::close_in(std::int64_t low) {
+  const auto wide = [&] {
+    const std::int64_t best = best_->hbm.value;
+    return best - low > std::max(step(best), guided_ ? (best - start_) / 4 : 0);
+  };
+  while (wide()) {
+    const std::int64_t middle = low + (best_->hbm.value - low) / 2;
+    if (!try_at(middle)) low = middle;
+  }
+}
+
+LeastHbm LeastSearch::run() {
+  PlanOutcome all = make_plan(graph_, with_hbm(hardware_, range_.most), each_);
+  if (stall(all) > allowed_)
+    throw InfeasibleError(fmt::format(
+        "no plan found that takes at most {:.6g}x the ideal time in {} B of HBM: the best takes {:.6g}x, and at least "
+        "{:.6g}x is proven to be needed",
+        1 + slowdown_, range_.most, 1 + stall(all) / range_.ideal, 1 + all.plan.bound->stall.value / range_.ideal));
+  prove();
+  accept(std::move(all), range_.most);
+  const std::int64_t without = best_->hbm.value;
+  if (guided_) close_in(climb());
+  if (best_->hbm.value == without) {
+    guided_ = false;
+    each_.guided.reset();
+    close_in(start_ - 1);
+  }
+  best_->outcome.plan.bound =
+      prove_bound(graph_, with_hbm(hardware_, best_->hbm.value), options_.iterations, options_.bound);
+  if (options_.explain)
+    best_->outcome.log =
+        explain_actions(graph_, with_hbm(hardware_, best_->hbm.value), best_->outcome.plan, options_.iterations);
+  return std::move(*best_);
+}
+
+}  // namespace
+
+LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown) {
+  return LeastSearch(graph, hardware, options, slowdown).run();
 }
 
 std::vector<FrontierPoint> frontier(const Graph& graph, const Hardware& hardware, const PlannerOptions& options,

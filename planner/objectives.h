@@ -3,7 +3,12 @@
 // Both plan at several capacities, none above the machine's own. A plan for one capacity holds at every
 // larger one, so the time of the best plan known never grows with HBM; what a search finds may, and then
 // says nothing (such points are left out). Bytes are usable HBM, what `reserved` takes not among them.
-// Cost: about 12 searches, most of them cut short as soon as the slowdown is kept; `points` searches.
+// Least HBM: of a short trace (passes/schedule_guide.h) the linear program says where to begin, the least that is proven for
+// iterations that end as they began; from there upwards in steps that double plans are sought that follow it to the letter,
+// with a little room for rounding, then between the last failure and the first success. Otherwise capacities are bisected
+// above the cheap bound.
+// Cost: two programs a step, about 10 steps; else about 12 searches, most of them cut short as soon as the slowdown is kept;
+// `points` searches.
 #pragma once
 
 #include <vector>
@@ -14,7 +19,7 @@ namespace hyperoffload {
 
 struct LeastHbm {
   Bytes hbm;           // capacity: what the plan takes, where it can't get stuck with just that
-  Bytes proven;        // no plan keeps the slowdown in less (by the cheap bound)
+  Bytes proven;        // no plan keeps the slowdown in less (by the linear program, where it is asked, else the cheap bound)
   PlanOutcome outcome;
 };
 

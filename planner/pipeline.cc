@@ -11,6 +11,7 @@
 #include "planner/passes/fill_forward.h"
 #include "planner/passes/lp_guide.h"
 #include "planner/passes/replay_placement.h"
+#include "planner/passes/schedule_guide.h"
 #include "planner/passes/write_guide.h"
 #include "planner/passes/place_transfers.h"
 #include "planner/passes/postpone_copies.h"
@@ -33,6 +34,9 @@ constexpr int kHastened[] = {0, 60, 1000};
 
 // The linear program's guide by effort: one pass leaves it a hundredth of a second.
 constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
+
+// Starts that a schedule looks at again, by effort.
+constexpr int kStartTries[] = {0, 50, 200};
 
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
@@ -100,6 +104,8 @@ class Search {
   std::vector<SweepOrder> orders() const;
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
+  void search_guided(const GuidedSearch& guided);
+  void search_all();
   bool known_late(const Action& action) const;
   bool keep_if_better(WrittenPlan written);
   void hasten();
@@ -310,7 +316,7 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
   const bool first = !std::exchange(lp_tried_, true);
   if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideEffort[effort()]);
   if (!lp_) return;
-  enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
+  if (!options_.exact) enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
   if (first && !lp_->flows.empty() && uses(SearchStep::kTranscribe)) {
     transcribe(*lp_);
     for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
@@ -332,6 +338,37 @@ void Search::keep(std::vector<Seed>& seeds, Seed seed) {
   if (at != seeds.begin() && std::prev(at)->tried.seconds == seed.tried.seconds) return;
   seeds.insert(at, std::move(seed));
   if (seeds.size() > kSeeds) seeds.pop_back();
+}
+
+// Only what the program would do with a little less than there is.
+void Search::search_guided(const GuidedSearch& guided) {
+  const Liveness whole(graph_, {options_.iterations > 1, 0});
+  attempt(whole, *guide_, Lead::kLate);
+  if (good_enough()) return;
+  FlatGraph less = graph_;
+  less.machine.hbm -= static_cast<std::int64_t>(guided.room * static_cast<double>(less.machine.hbm));
+  less.machine.read_bandwidth *= 1 - guided.room;
+  less.machine.write_bandwidth *= 1 - guided.room;
+  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, enough_stall_, kStartTries[effort()],
+                                       *guided.starts);
+  if (!schedule) return;
+  for (int parts : {32, 128}) {
+    piece_bytes_ = piece_size(parts);
+    const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes_,
+                                     cuts(*schedule, graph_, piece_size(std::numeric_limits<int>::max()))});
+    const Filled filled = evictions_of(*schedule, liveness, *guide_);
+    EvictionLedger ledger(graph_, liveness, filled.clock);
+    take_evictions(graph_, liveness, filled.clock, rank_, ledger, filled.evictions);
+    for (bool firm : {false, true}) {
+      if (finished()) return;
+      work_left_ -= graph_.ops + liveness.units();
+      ++passes_;
+      const auto replayed = place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
+      if (!replayed) break;
+      const Walk walk = judge(liveness, replayed->clock, replayed->placements);
+      if (walk.last_iteration <= replayed->clock.seconds(replayed->clock.period()) * (1 + 1e-6)) break;
+    }
+  }
 }
 
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
@@ -440,11 +477,18 @@ bool Search::learn_contention() {
   return true;
 }
 
-Found Search::run() {
-  work_left_ = kWork[effort()];
+void Search::search_all() {
   search(0);
   search_pieces();
   for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
+}
+
+Found Search::run() {
+  work_left_ = kWork[effort()];
+  if (options_.guided)
+    search_guided(*options_.guided);
+  else
+    search_all();
   if (best_) hasten();
   if (best_) postpone();
   if (!best_ && infeasible_) throw *infeasible_;

@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
 #include "planner/cost/walk.h"
 #include "planner/passes/write_plan.h"
+#include "planner/planner.h"
 
 namespace hyperoffload {
 
@@ -40,6 +42,8 @@ struct SearchOptions {
   int effort = 1;
   std::uint32_t skip = 0;  // bits: 1 << SearchStep
   double enough_stall = 0;  // proven or all that is asked for: a plan that reaches it ends the search
+  bool exact = false;       // what comes near the least proven does not
+  std::optional<GuidedSearch> guided = {};  // nothing else
 };
 
 struct Found {

@@ -115,7 +115,7 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
   const auto search = [&](const FlatGraph& guide) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
-    const SearchOptions limits{options.iterations, options.effort, options.skip, enough};
+    const SearchOptions limits{options.iterations, options.effort, options.skip, enough, options.exact, options.guided};
     const bool slack = options.read_slack != 0 || options.write_slack != 0;
     Found found = slack ? search_plan(with_slack(guide, options), ideal, limits) : search_plan(guide, ideal, limits);
     found.written.plan.bound = outcome.plan.bound;

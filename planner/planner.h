@@ -22,6 +22,13 @@ namespace hyperoffload {
 
 enum class BoundMethod { kWindow, kLp };  // one cheap pass; a linear relaxation
 
+// Looks only for what the linear program would do (passes/schedule_guide.h), with a share less of HBM and links than there
+// is: room for what rounding adds. `starts`: schedule_guide.h.
+struct GuidedSearch {
+  double room = 0;
+  std::vector<char>* starts = nullptr;
+};
+
 struct PlannerOptions {
   int iterations = 1;
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
@@ -30,6 +37,8 @@ struct PlannerOptions {
   // Tensors that never leave HBM: names, patterns (* and ?) or kinds.
   std::vector<std::string> pinned = {};
   double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
+  bool exact = false;       // one that stalls hardly longer does not
+  std::optional<GuidedSearch> guided = {};
   std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
   int rank = 0;             // whose trace it is, where each NPU has its own
   BoundMethod bound = BoundMethod::kWindow;

@@ -1,22 +1,55 @@
 // How far the least HBM that a plan needs for no stall is from the least proven: over the seeded traces of planner_gap.
-// scripts/planner_gap.sh has its table in docs/planner.md. Usage: hbm_gap [SEEDS [SLOWDOWN]]   (0.0001: a stall of
-// 0.01 % counts as none)
+// scripts/planner_gap.sh has its table in docs/planner.md.
+//
+// Usage: hbm_gap [--seeds N] [--from SEED] [--families a,b] [--slowdown X] [--worst N | --cases]
+// --slowdown 0.0001: a stall of 0.01 % counts as none, for plan and bound. --worst adds the N worst cases to the
+// percentiles, --cases prints one line a case (CSV) instead.
 #include <fmt/format.h>
+#include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "planner/bound/lp_bound.h"
+#include "planner/cost/walk.h"
 #include "planner/objectives.h"
+#include "planner/passes/choose_evictions.h"
+#include "planner/passes/schedule_guide.h"
 #include "sim/model/error.h"
 #include "test/planner/families.h"
 
 using namespace hyperoffload;
 
 namespace {
+
+struct Settings {
+  int seeds = 3, first_seed = 1, worst = 0;
+  double slowdown = 0;
+  std::string families;
+  bool cases = false;
+};
+
+struct Case {
+  Family family = Family::kMixture;
+  int seed = 0, ops = 0;
+  double load = 0;
+  std::int64_t proven = 0, hbm = 0, largest = 0;
+  double cpu = 0;
+  std::string why;
+  double percent() const { return 100 * static_cast<double>(hbm - proven) / static_cast<double>(proven); }
+  double tensors() const { return static_cast<double>(hbm - proven) / static_cast<double>(largest); }
+};
+
+double cpu_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+}
 
 double percentile(std::vector<double> values, double share) {  // nearest rank
   if (values.empty()) return 0;
@@ -25,51 +58,123 @@ double percentile(std::vector<double> values, double share) {  // nearest rank
   return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
 }
 
-struct Gaps {
-  std::vector<double> percent, tensors;  // above the bound: of it, and in largest tensors
-};
-
-void judge(Family family, int seed, double load, double slowdown, Gaps& gaps) {
-  const int ops = 40 + seed * 37 % 161;
-  const FamilyCase c = family_case(family, static_cast<std::uint64_t>(seed), ops, load);
-  PlannerOptions options;
-  options.iterations = c.repeats ? 40 : 1;
-  const LeastHbm least = least_hbm(c.graph, c.hardware, options, slowdown);
-  LpBoundOptions lp;
-  lp.stall = false;
-  const FlatGraph flat(c.graph, c.hardware);
-  const auto bound = static_cast<double>(
-      lp_bound(flat, least.outcome.plan.prediction->ideal.value, options.iterations, lp).hbm_peak.value);
-  const auto above = static_cast<double>(least.hbm.value) - bound;
-  gaps.percent.push_back(100 * above / bound);
-  gaps.tensors.push_back(above / static_cast<double>(*std::max_element(flat.bytes.begin(), flat.bytes.end())));
+// Half way down to the bound: does the program still stall where tensors start as a whole and inputs come first, as in a
+// plan? Then the bound is too low (as far as the starts that were decided are the best), else the planner is at fault.
+std::string blame(const FamilyCase& c, const Case& o, double ideal, double allowed) {
+  Hardware less = c.hardware;
+  less.hbm_capacity = Bytes(o.proven + (o.hbm - o.proven) / 2);
+  const FlatGraph flat(c.graph, less);
+  const Liveness liveness(flat, {c.repeats, 0});
+  std::vector<char> starts;
+  const auto guide = schedule_guide(flat, liveness, rank_by_name(c.graph), ideal, 1e300, 60, starts);
+  if (!guide) return "planner (no guide)";
+  const double waits = std::accumulate(guide->waits.begin(), guide->waits.end(), 0.0);
+  return waits > allowed + 1e-5 * ideal ? "bound" : "planner";
 }
 
-void print_row(const std::string& name, const Gaps& gaps) {
-  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", name, gaps.percent.size(),
-             percentile(gaps.percent, 0.5), percentile(gaps.percent, 0.9), percentile(gaps.percent, 1),
-             percentile(gaps.tensors, 0.5), percentile(gaps.tensors, 0.9), percentile(gaps.tensors, 1));
+Case judge(const Settings& settings, Family family, int seed, double load) {
+  Case o;
+  o.family = family;
+  o.seed = seed;
+  o.ops = 40 + seed * 37 % 161;
+  o.load = load;
+  const FamilyCase c = family_case(family, static_cast<std::uint64_t>(seed), o.ops, load);
+  PlannerOptions options;
+  options.iterations = c.repeats ? 40 : 1;
+  const double before = cpu_seconds();
+  const LeastHbm least = least_hbm(c.graph, c.hardware, options, settings.slowdown);
+  o.cpu = cpu_seconds() - before;
+  const double ideal = least.outcome.plan.prediction->ideal.value;
+  const FlatGraph flat(c.graph, c.hardware);
+  LpBoundOptions lp;
+  lp.stall = false;
+  lp.steady = true;
+  lp.allowed_stall = settings.slowdown * ideal;
+  o.proven = lp_bound(flat, ideal, options.iterations, lp).hbm_peak.value;
+  o.hbm = least.hbm.value;
+  o.largest = *std::max_element(flat.bytes.begin(), flat.bytes.end());
+  if (o.percent() > 2) o.why = blame(c, o, ideal, lp.allowed_stall);
+  return o;
+}
+
+void print_row(const std::string& name, const std::vector<Case>& all) {
+  std::vector<double> percent, tensors;
+  double cpu = 0;
+  for (const Case& o : all) {
+    percent.push_back(o.percent());
+    tensors.push_back(o.tensors());
+    cpu += o.cpu;
+  }
+  fmt::print("| {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.2f} | {:.1f} |\n", name, all.size(),
+             percentile(percent, 0.5), percentile(percent, 0.9), percentile(percent, 1), percentile(tensors, 0.5),
+             percentile(tensors, 0.9), percentile(tensors, 1), cpu);
+}
+
+void print_cases(const std::vector<Case>& all) {
+  for (const Case& o : all)
+    fmt::print("{},{},{},{},{},{},{:.3f},{:.2f},{},{:.2f}\n", to_string(o.family), o.seed, o.ops, o.load, o.proven, o.hbm,
+               o.percent(), o.tensors(), o.why, o.cpu);
+}
+
+constexpr const char* kHead = "family,seed,ops,load,proven_bytes,hbm_bytes,above_percent,above_largest_tensors,at_fault,cpu_s\n";
+
+void print_tables(std::vector<Case> all, int worst) {
+  fmt::print("| cases | number | above the bound, %: median | 90th percentile | worst | in largest tensors: median | 90th percentile | worst | CPU s |\n"
+             "|---|---|---|---|---|---|---|---|---|\n");
+  print_row("all", all);
+  std::map<std::string, std::vector<Case>> groups;
+  for (const Case& o : all) {
+    groups[to_string(o.family)].push_back(o);
+    groups[fmt::format("link load {:.1f}", o.load)].push_back(o);
+  }
+  for (const auto& [name, group] : groups) print_row(name, group);
+  if (worst == 0) return;
+  std::stable_sort(all.begin(), all.end(), [](const Case& a, const Case& b) { return a.percent() > b.percent(); });
+  if (static_cast<int>(all.size()) > worst) all.resize(worst);
+  fmt::print("\nThe {} worst:\n\n```\n{}", worst, kHead);
+  print_cases(all);
+  fmt::print("```\n");
+}
+
+Settings parse(int argc, char** argv) {
+  Settings s;
+  for (int i = 1; i < argc; ++i) {
+    const std::string name = argv[i];
+    if (name == "--cases") {
+      s.cases = true;
+      continue;
+    }
+    if (i + 1 == argc) throw InputError(name, "no value", "one");
+    const std::string value = argv[++i];
+    if (name == "--seeds") s.seeds = std::atoi(value.c_str());
+    else if (name == "--from") s.first_seed = std::atoi(value.c_str());
+    else if (name == "--families") s.families = value;
+    else if (name == "--slowdown") s.slowdown = std::atof(value.c_str());
+    else if (name == "--worst") s.worst = std::atoi(value.c_str());
+    else throw InputError("hbm_gap", name, "--seeds, --from, --families, --slowdown, --worst or --cases");
+  }
+  return s;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  const int seeds = argc > 1 ? std::atoi(argv[1]) : 3;
-  const double slowdown = argc > 2 ? std::atof(argv[2]) : 0;
-  fmt::print("| cases | number | above the bound, %: median | 90th percentile | worst | in largest tensors: median | 90th percentile | worst |\n"
-             "|---|---|---|---|---|---|---|---|\n");
-  std::map<std::string, Gaps> groups;
-  Gaps all;
-  for (Family family : kAllFamilies)
-    for (int seed = 1; seed <= seeds; ++seed)
+int main(int argc, char** argv) try {
+  const Settings settings = parse(argc, argv);
+  if (settings.cases) fmt::print("{}", kHead);
+  std::vector<Case> all;
+  for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
+    for (Family family : kAllFamilies) {
+      if (!settings.families.empty() && settings.families.find(to_string(family)) == std::string::npos) continue;
       for (double load : {0.5, 1.0, 2.0}) {
-        Gaps one;
-        judge(family, seed, load, slowdown, one);
-        for (Gaps* gaps : {&all, &groups[to_string(family)], &groups[fmt::format("link load {:.1f}", load)]}) {
-          gaps->percent.push_back(one.percent[0]);
-          gaps->tensors.push_back(one.tensors[0]);
-        }
+        all.push_back(judge(settings, family, seed, load));
+        if (!settings.cases) continue;
+        print_cases({all.back()});
+        std::fflush(stdout);
       }
-  print_row("all", all);
-  for (const auto& [name, gaps] : groups) print_row(name, gaps);
+    }
+  if (!settings.cases) print_tables(all, settings.worst);
+  return 0;
+} catch (const std::exception& error) {
+  fmt::print(stderr, "{}\n", error.what());
+  return 2;
 }

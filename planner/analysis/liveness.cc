@@ -5,6 +5,7 @@
 namespace hyperoffload {
 
 std::int64_t Liveness::piece_from(int tensor, int piece) const {
+  if (!piece_from_.empty()) return piece_from_[tensor][piece];
   const std::int64_t count = pieces[tensor];
   return bytes_[tensor] / count * piece + std::min<std::int64_t>(piece, bytes_[tensor] % count);
 }
@@ -44,8 +45,20 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
   pool_touched.assign(graph.tensors, 0);
   gap_begin.assign(graph.tensors + 1, 0);
   for (int t = 0; t < graph.tensors; ++t) {
-    if (options.piece_bytes > 0 && bytes_[t] > options.piece_bytes)
-      pieces[t] = static_cast<std::int32_t>((bytes_[t] + options.piece_bytes - 1) / options.piece_bytes);
+    const auto parts = [&](std::int64_t bytes) {
+      return options.piece_bytes > 0 ? std::max<std::int64_t>(1, (bytes + options.piece_bytes - 1) / options.piece_bytes) : 1;
+    };
+    pieces[t] = static_cast<std::int32_t>(parts(bytes_[t]));
+    if (!options.cuts.empty()) {
+      std::vector<std::int64_t>& from = piece_from_.emplace_back(1, 0);
+      std::vector<std::int64_t> ends = options.cuts[t];
+      ends.push_back(bytes_[t]);
+      for (std::int64_t end : ends) {
+        const std::int64_t begin = from.back(), count = parts(end - begin);
+        for (std::int64_t k = 1; k <= count; ++k) from.push_back(begin + (end - begin) * k / count);
+      }
+      pieces[t] = static_cast<std::int32_t>(from.size()) - 1;
+    }
     const std::vector<Touch> list = touches(graph, t);
     pool_touched[t] = std::any_of(list.begin(), list.end(), [](const Touch& x) { return x.pool; });
     pool_only[t] =

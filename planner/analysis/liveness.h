@@ -7,7 +7,7 @@
 // its last (close = P: it need not come back). With more, these two are one gap that wraps around
 // (close >= P). Where ops in the pool access the tensor in a gap, it must leave. *Version*: the gaps
 // from one write to the next; the tensor is stored at most once a version, whichever of its gaps are
-// used. *Piece*: an equal part of a tensor that moves on its own; a gap of one piece is a *unit*, the
+// used. *Piece*: a part of a tensor that moves on its own, all equal but for cuts; a gap of one piece is a *unit*, the
 // thing the passes choose. *Anchor*: the position a transfer stands behind; 0 (or P, ...): the start.
 // All indices are flat. O(ops + accesses + units).
 #pragma once
@@ -45,6 +45,7 @@ struct Version {
 struct LivenessOptions {
   bool repeats = false;          // more than one iteration
   std::int64_t piece_bytes = 0;  // no piece is larger; 0: whole tensors
+  std::vector<std::vector<std::int64_t>> cuts = {};  // by tensor, or none: where it is cut in any case; ascending, inside it
 };
 
 class Liveness {
@@ -113,6 +114,7 @@ class Liveness {
   void add_pinned(const FlatGraph& graph);
 
   std::vector<std::int64_t> bytes_, unit_bytes_;
+  std::vector<std::vector<std::int64_t>> piece_from_;  // by tensor, with its end; only with cuts
   std::vector<std::int32_t> known_;  // by position: that of the op after which its reads are known; -1: from the start
   Overlap overlap_;
 };

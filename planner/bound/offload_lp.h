@@ -36,6 +36,7 @@ struct LpUnit {
   bool pool_start, pool_only;    // it may, it must start in the pool; then no store
   std::vector<LpGap> gaps;
   bool counts = false;       // LpStarts counts it
+  bool first_stays = false;  // what starts in HBM stays there in the first gap: for plans that can't do else, no bound
 };
 
 struct LpSlot {

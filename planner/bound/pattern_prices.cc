@@ -69,7 +69,7 @@ Pattern::Away PatternPricer::At::away(const LpUnit& unit, const LpGap& gap, int 
 double PatternPricer::At::whole(const LpUnit& unit, std::size_t g, bool absent, Pattern::Away& best) const {
   double gain = 0;
   const LpGap& gap = unit.gaps[g];
-  if (gap.last < gap.first && !absent) return 0;
+  if (!absent && (gap.last < gap.first || (g == 0 && unit.first_stays))) return 0;
   best = away(unit, gap, gap.first, absent, gain);
   return absent ? gain : std::max(0.0, gain);
 }
@@ -90,7 +90,9 @@ double PatternPricer::At::stored(const LpUnit& unit, Pattern& pattern) const {
     const LpGap& gap = unit.gaps[g];
     const double all = whole(unit, g, false, ignored);
     if (!clean && later <= 0 && all <= 0) continue;  // a part of a gap gains less than the whole
-    if (!clean) {
+    if (!clean && g == 0 && unit.first_stays) {
+      for (int slot = gap.last; slot >= unit.stored_from; --slot) consider(slot, later);
+    } else if (!clean) {
       double load = gap.loads ? -std::numeric_limits<double>::infinity() : 0;
       if (gap.loads)
         for (int slot = gap.close; slot > gap.last; --slot) load = std::max(load, -load_price(unit, slot));
@@ -105,7 +107,7 @@ double PatternPricer::At::stored(const LpUnit& unit, Pattern& pattern) const {
   }
   if (!clean && store < 0) return 0;
   pattern.store = store;
-  for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
+  for (std::size_t g = unit.first_stays ? 1 : 0; g < unit.gaps.size(); ++g) {
     const LpGap& gap = unit.gaps[g];
     const int from = std::max(gap.first, store);
     if (from > gap.last) continue;
@@ -218,7 +220,7 @@ std::vector<std::pair<int, Pattern>> PatternPricer::seeds() const {
     const auto pattern = [&](int store, bool from_pool, int late, bool spread) {
       Pattern made;
       made.store = store;
-      for (std::size_t g = 0; g < unit.gaps.size(); ++g) {
+      for (std::size_t g = unit.first_stays && !from_pool ? 1 : 0; g < unit.gaps.size(); ++g) {
         const LpGap& gap = unit.gaps[g];
         const bool absent = from_pool && g == 0;
         const int from = std::max(gap.first, store);

@@ -364,6 +364,16 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
   return rank;
 }
 
+void take_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock, const std::vector<std::int32_t>& rank,
+                    EvictionLedger& ledger, const std::vector<Eviction>& given) {
+  Sweep(graph, liveness, clock, rank, {}, ledger).take(given);
+  for (int u = 0; u < liveness.units(); ++u) {
+    const Gap& gap = liveness.gap(u);
+    if (gap.loads || ledger.evicted(u) || (gap.open >= 0 && !ledger.clean(u)) || !ledger.pool_has_room(u)) continue;
+    ledger.evict(u, std::min(gap.open + 1, gap.until - 1));
+  }
+}
+
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                               const std::vector<std::int32_t>& rank, SweepOrder order,
                               EvictionLedger& ledger, const std::vector<Eviction>& given) {

@@ -37,6 +37,10 @@ struct SweepOrder {
   ColdStart cold_start = ColdStart::kStoreFirst;
 };
 
+// Only `given` ones, whoever waits, and whatever is still too much; and what may leave at no cost.
+void take_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock, const std::vector<std::int32_t>& rank,
+                    EvictionLedger& ledger, const std::vector<Eviction>& given);
+
 // `given` leave first, whoever waits; the sweep adds what is still too much.
 // Returns how many candidates it looked at: the work it took.
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,

@@ -25,6 +25,7 @@ namespace hyperoffload {
 struct Eviction {
   std::int32_t unit;
   std::int32_t position;  // from which it is away, on its gap's axis
+  std::int32_t back = -1;  // its load starts no earlier than this position; -1: whenever there is room
 };
 
 struct Filled {

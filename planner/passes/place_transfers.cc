@@ -43,13 +43,14 @@ class Placer {
     return std::move(result_);
   }
 
-  std::optional<Replayed> replay(const StepClock& ideal, bool firm) {
+  std::optional<Replayed> replay(const StepClock& ideal, bool firm, const std::vector<Eviction>* guided) {
+    if (guided) follow(*guided);
     place_stores();
     free_bytes();
     list_loads();
     std::vector<std::int32_t> units;
     for (const Load& load : loads_) units.push_back(load.unit);
-    return replay_placement(graph_, liveness_, ideal, {result_.evicted, from_, result_.stores, units, firm});
+    return replay_placement(graph_, liveness_, ideal, {result_.evicted, from_, result_.stores, units, firm, back_});
   }
 
  private:
@@ -62,6 +63,7 @@ class Placer {
     Ticks start;     // from the start of the iteration of its use
   };
 
+  void follow(const std::vector<Eviction>& guided);
   void place_stores();
   void run_stores(std::vector<StorePlacement>& jobs, const std::vector<Ticks>& due);
   void free_bytes();
@@ -84,6 +86,7 @@ class Placer {
   const EvictionLedger& ledger_;
   const Lead lead_;
   std::vector<std::int32_t> from_;  // by unit: first position freed
+  std::vector<std::int32_t> leave_, back_;  // by unit: as guided; a unit that is not comes back when it can
   std::vector<Ticks> store_end_;    // by slot, from the start of the iteration of its write
   std::vector<Load> loads_;         // in order of need
   std::vector<Ticks> ended_;        // all positions up to this one ended; previous and this iteration
@@ -132,6 +135,18 @@ void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Tic
   for (int job : order) result_.stores.push_back(jobs[job]);
 }
 
+void Placer::follow(const std::vector<Eviction>& guided) {
+  for (int u = 0; u < liveness_.units(); ++u) {
+    leave_.push_back(liveness_.gap(u).open + 1);
+    back_.push_back(liveness_.gap(u).open + 1);
+  }
+  for (const Eviction& e : guided) {
+    const Gap& gap = liveness_.gap(e.unit);
+    leave_[e.unit] = e.position;
+    back_[e.unit] = std::min(std::max(e.back, gap.open + 1), gap.close);
+  }
+}
+
 void Placer::place_stores() {
   std::vector<StorePlacement> jobs;
   std::vector<Ticks> due;
@@ -144,7 +159,8 @@ void Placer::place_stores() {
     const Gap& gap = liveness_.gap(u);
     const int written = liveness_.versions[gap.version].written;
     jobs.push_back({slot, u, written, 0, 0, true});
-    due.push_back(clock_.end(gap.open) + (gap.next_turn ? clock_.period() : 0));
+    const Ticks needed = leave_.empty() ? clock_.end(gap.open) : clock_.start(leave_[u]);
+    due.push_back(needed + (gap.next_turn ? clock_.period() : 0));
   }
   run_stores(jobs, due);
   int anchor = -1;
@@ -318,8 +334,9 @@ Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, con
 
 std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                                         const StepClock& ideal, const std::vector<std::int32_t>& rank,
-                                        const EvictionLedger& ledger, bool firm) {
-  return Placer(graph, liveness, clock, rank, ledger, Lead::kEager).replay(ideal, firm);
+                                        const EvictionLedger& ledger, bool firm,
+                                        const std::vector<Eviction>* guided) {
+  return Placer(graph, liveness, clock, rank, ledger, Lead::kEager).replay(ideal, firm, guided);
 }
 
 }  // namespace hyperoffload

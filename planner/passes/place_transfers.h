@@ -19,6 +19,7 @@
 #include "planner/analysis/liveness.h"
 #include "planner/cost/step_clock.h"
 #include "planner/ledger/eviction_ledger.h"
+#include "planner/passes/fill_forward.h"
 
 namespace hyperoffload {
 
@@ -48,10 +49,12 @@ struct Placements {
 Placements place_transfers(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                            const std::vector<std::int32_t>& rank, const EvictionLedger& ledger, Lead lead);
 
-// The same by an event replay (replay_placement.h) on the ops' own times; `clock` is what is expected.
+// The same by an event replay (replay_placement.h) on the ops' own times; `clock` is what is expected. `guided`: stores in
+// the order in which these leave, and each load when it says.
 struct Replayed;
 std::optional<Replayed> place_by_replay(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                                         const StepClock& ideal, const std::vector<std::int32_t>& rank,
-                                        const EvictionLedger& ledger, bool firm = false);
+                                        const EvictionLedger& ledger, bool firm = false,
+                                        const std::vector<Eviction>* guided = nullptr);
 
 }  // namespace hyperoffload

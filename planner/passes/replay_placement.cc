@@ -1,7 +1,10 @@
 #include "planner/passes/replay_placement.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
+#include <utility>
 
 #include "planner/analysis/memory_profile.h"
 
@@ -25,9 +28,19 @@ class Replayer {
   std::optional<Replayed> run();
 
  private:
+  struct Load {
+    int use, order;  // on the replay's axis; in order of need
+    int unit, lap;
+    bool operator>(const Load& other) const { return std::pair(use, order) > std::pair(other.use, other.order); }
+  };
+
   int P() const { return liveness_.positions; }
   int Q() const { return laps_ * P(); }
   void build_profile();
+  void find_loads();
+  bool guided() const { return !input_.not_before.empty(); }
+  std::optional<Load> next_load() const;
+  void take_load();
   void add(int from, int to, std::int64_t bytes) { profile_.add(std::max(from, 0), std::min(to, Q()), bytes); }
   int store_lap(const Gap& gap, int lap) const { return lap - (gap.next_turn ? 1 : 0); }
   bool is_stored(int unit, int lap) const;
@@ -51,14 +64,18 @@ class Replayer {
   std::vector<std::vector<std::pair<std::int32_t, int>>> due_;  // by position: units (and laps) expected away
   std::vector<std::vector<std::pair<std::int32_t, int>>> waits_for_;  // by store: units that leave by it
   std::vector<int> expected_;                                   // by unit: the current lap's expectation; Q(): away
-  std::size_t next_load_ = 0, next_store_ = 0, arrived_ = 0;
-  int load_lap_ = 0, store_lap_ = 0, arrived_lap_ = 0;
+  std::size_t next_load_ = 0, next_store_ = 0;
+  int load_lap_ = 0, store_lap_ = 0;
   int loading_ = 0;  // pieces on their way
   bool storing_ = false;
   Ticks load_end_ = kNever, store_end_ = kNever, store_start_ = 0;
   Ticks now_ = 0, stall_ = 0;
   int settled_ = -1;
   int refused_ = -2;  // what had ended when a load was put off
+  std::vector<int> awaited_;                // by position: loads for it that have not arrived
+  std::vector<std::vector<Load>> release_;  // by position, if guided
+  std::priority_queue<Load, std::vector<Load>, std::greater<>> released_;
+  int loading_for_ = 0;  // position
   std::vector<Ticks> lap_start_;
   Placements placed_;
   std::vector<Ticks> extra_;
@@ -92,6 +109,40 @@ void Replayer::build_profile() {
   profile_ = MemoryProfile(bytes);
 }
 
+void Replayer::find_loads() {
+  awaited_.assign(Q(), 0);
+  if (guided()) release_.resize(Q());
+  for (std::size_t i = 0; i < input_.loads.size(); ++i) {
+    const int unit = input_.loads[i];
+    for (int lap = liveness_.repeats ? -1 : 0; lap < laps_; ++lap) {
+      const int use = liveness_.gap(unit).close + lap * P();
+      if (use < 0) continue;
+      if (use < Q()) ++awaited_[use];
+      if (!guided()) continue;
+      const int from = std::max(0, input_.not_before[unit] + lap * P());
+      if (from < Q()) release_[from].push_back({use, static_cast<int>(i), unit, lap});
+    }
+  }
+}
+
+// In order of need: of all, whether its gap is open or not, or, guided, of those that may start.
+std::optional<Replayer::Load> Replayer::next_load() const {
+  if (guided()) return released_.empty() ? std::nullopt : std::optional(released_.top());
+  if (load_lap_ == laps_ || input_.loads.empty()) return std::nullopt;
+  const int unit = input_.loads[next_load_];
+  const Gap& g = liveness_.gap(unit);
+  const int lap = load_lap_ - (g.close >= P() ? 1 : 0);
+  if (g.open + lap * P() > settled_) return std::nullopt;
+  return Load{g.close + lap * P(), static_cast<int>(next_load_), unit, lap};
+}
+
+void Replayer::take_load() {
+  if (guided()) return released_.pop();
+  if (++next_load_ < input_.loads.size()) return;
+  next_load_ = 0;
+  ++load_lap_;
+}
+
 void Replayer::keep_load(int unit, int lap) {
   const int anchor = settled_ - lap * P();
   const int body = lap + (anchor >= P() ? 1 : 0);
@@ -100,49 +151,44 @@ void Replayer::keep_load(int unit, int lap) {
 
 // Starts the next load, and what fits beside it of the same tensor.
 bool Replayer::try_load(int q) {
-  if (loading_ > 0 || load_lap_ == laps_) return false;
-  const int first = input_.loads[next_load_];
-  const Gap& g = liveness_.gap(first);
-  const int lap = load_lap_ - (g.close >= P() ? 1 : 0), use = g.close + lap * P();
-  if (g.open + lap * P() > settled_) return false;
+  if (loading_ > 0) return false;
+  const std::optional<Load> first = next_load();
+  if (!first) return false;
+  const int lap = first->lap, use = first->use;
   // What q itself waits for is counted there already.
-  std::int64_t room = graph_.machine.hbm - profile_.max(q, std::max(q + 1, std::min(use, Q())));
+  // What stands behind nothing but the iteration's start may come before its inputs.
+  const int from = q > 0 && settled_ % P() == 0 ? q - 1 : q;
+  std::int64_t room = graph_.machine.hbm - profile_.max(from, std::max(q + 1, std::min(use, Q())));
   if (use > q && refused_ == settled_) return false;
   if (use <= q && room >= 0) room = std::numeric_limits<std::int64_t>::max();
   std::int64_t bytes = 0;
-  for (std::size_t i = next_load_; i < input_.loads.size(); ++i) {
-    const int u = input_.loads[i];
-    if (liveness_.gap_of_unit[u] != liveness_.gap_of_unit[first] || u != first + loading_) break;
+  for (std::optional<Load> load = first; load && load->lap == lap && load->unit == first->unit + loading_ &&
+                                         liveness_.gap_of_unit[load->unit] == liveness_.gap_of_unit[first->unit];
+       load = next_load()) {
+    const int u = load->unit;
     if (bytes + liveness_.unit_bytes(u) > room || !is_stored(u, lap)) break;
     bytes += liveness_.unit_bytes(u);
-    if (load_lap_ == laps_ - 1) {
+    if (lap + liveness_.gap(u).close / P() == laps_ - 1) {
       keep_load(u, lap);
       placed_.loads.back().joined = loading_ > 0;
     }
     ++loading_;
+    take_load();
   }
   if (loading_ == 0) {
-    if (input_.firm && profile_.at(q) > graph_.machine.hbm && is_stored(first, lap)) refused_ = settled_;
+    if (input_.firm && profile_.at(q) > graph_.machine.hbm && is_stored(first->unit, lap)) refused_ = settled_;
     return false;
   }
-  add(q, use, bytes);
+  add(from, use, bytes);
+  loading_for_ = use;
   load_end_ = now_ + ideal_.ticks(graph_.machine.load_seconds(bytes));
-  next_load_ += loading_;
-  if (next_load_ == input_.loads.size()) {
-    next_load_ = 0;
-    ++load_lap_;
-  }
   return true;
 }
 
 void Replayer::end_load() {
-  arrived_ += loading_;
+  if (loading_for_ < Q()) awaited_[loading_for_] -= loading_;
   loading_ = 0;
   load_end_ = kNever;
-  if (arrived_ == input_.loads.size()) {
-    arrived_ = 0;
-    ++arrived_lap_;
-  }
 }
 
 void Replayer::try_store() {
@@ -197,13 +243,7 @@ void Replayer::put_off(int q) {
   }
 }
 
-bool Replayer::blocked(int q) const {
-  if (profile_.at(q) > graph_.machine.hbm) return true;
-  // Loads arrive in order of need: is the first that hasn't arrived needed here?
-  if (arrived_lap_ == laps_ || input_.loads.empty()) return false;
-  const Gap& g = liveness_.gap(input_.loads[arrived_]);
-  return arrived_lap_ * P() + g.close % P() <= q;
-}
+bool Replayer::blocked(int q) const { return profile_.at(q) > graph_.machine.hbm || awaited_[q] > 0; }
 
 // Lets transfers go on until a time, or, waiting, until nothing blocks q. False: it would wait for ever.
 bool Replayer::settle(Ticks until, int q, bool waiting) {
@@ -232,6 +272,7 @@ std::optional<Replayed> Replayer::run() {
     if (const int s = store_of_slot_[liveness_.slot(u)]; input_.evicted[u] && s >= 0)
       waits_for_[s].emplace_back(u, liveness_.gap(u).next_turn ? 1 : 0);
   build_profile();
+  find_loads();
   placed_.evicted = input_.evicted;
   extra_.assign(P(), 0);
   for (int q = 0; q < Q(); ++q) {
@@ -241,6 +282,8 @@ std::optional<Replayed> Replayer::run() {
     settled_ = q - 1;
     if (p == 0) lap_start_.push_back(now_);
     put_off(q);
+    if (guided())
+      for (const Load& load : release_[q]) released_.push(load);
     if (!settle(now_, q, true)) return std::nullopt;
     if (lap == laps_ - 1) extra_[p] = std::max<Ticks>(0, now_ - due);
     stall_ += std::max<Ticks>(0, now_ - due);

@@ -25,6 +25,8 @@ struct ReplayInput {
   const std::vector<StorePlacement>& stores;  // in queue order
   const std::vector<std::int32_t>& loads;    // units, in order of need
   bool firm = false;
+  // By unit, or none: the position before which its load doesn't start. Those that may start go in order of need.
+  const std::vector<std::int32_t>& not_before;
 };
 
 struct Replayed {

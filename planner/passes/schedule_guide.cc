@@ -1,0 +1,232 @@
+#include "planner/passes/schedule_guide.h"
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+#include "planner/bound/branch_starts.h"
+#include "planner/bound/engine_view.h"
+#include "planner/bound/offload_program.h"
+
+namespace hyperoffload {
+namespace {
+
+// Columns of all programs that are tried to find better starts: half a second.
+constexpr int kColumnsTried = 300'000;
+
+// Of several solutions the solver takes one by the order of units: that must not be the file's.
+EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
+  const auto key = [&](const Stay& stay) {
+    return std::tuple(stay.gaps.front().until, stay.gaps.front().after, rank[stay.tensor]);
+  };
+  std::stable_sort(view.stays.begin(), view.stays.end(),
+                   [&](const Stay& a, const Stay& b) { return key(a) < key(b); });
+  return view;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats, int tries)
+      : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
+        program_(graph, view_, excess(graph), {ideal, 2 * view_.places, repeats, false, true}),
+        solver_(as_planned()),
+        limits_{60, 1e-4, 1e-5 * ideal},
+        tries_(tries),
+        tensors_(graph.tensors) {}
+  std::optional<ScheduleGuide> run(double enough, std::vector<char>& starts);
+
+ private:
+  std::vector<std::int64_t> excess(const FlatGraph& graph) const {
+    std::vector<std::int64_t> excess = view_.resident;
+    for (std::int64_t& bytes : excess) bytes -= graph.machine.hbm;
+    return excess;
+  }
+  OffloadLp as_planned() const;
+  bool keep_starts(const std::vector<char>& starts, double least);
+  void decide_starts(LpOutcome outcome, double least);
+  void fix(const std::vector<char>& in_pool) {
+    for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k] != 0);
+  }
+  std::vector<char> mostly_in_pool(const LpOutcome& outcome) const;
+  std::vector<double> shares_from_pool(const LpOutcome& outcome) const;
+  ScheduleGuide written(const LpOutcome& outcome) const;
+
+  const EngineView view_;
+  const OffloadProgram program_;
+  OffloadSolver solver_;
+  const LpLimits limits_;
+  const int tries_, tensors_;
+  std::vector<int> decided_;  // units
+};
+
+OffloadLp Scheduler::as_planned() const {
+  OffloadLp lp = program_.lp;
+  for (std::size_t u = 0; u < lp.units.size(); ++u) {
+    LpGap& first = lp.units[u].gaps.front();
+    lp.units[u].first_stays = lp.units[u].pool_start;
+    const bool input = !lp.units[u].pool_start && program_.members[u].front().gaps.front().after < 0;
+    if (input) first.first = std::max(first.first, 2);
+  }
+  return lp;
+}
+
+std::vector<double> Scheduler::shares_from_pool(const LpOutcome& outcome) const {
+  std::vector<double> shares(program_.lp.units.size());
+  for (const LpShare& share : outcome.shares)
+    if (share.pattern.store < 0) shares[share.unit] += share.share;
+  return shares;
+}
+
+std::vector<char> Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
+  const std::vector<double> shares = shares_from_pool(outcome);
+  std::vector<char> in_pool;
+  for (int u : decided_) in_pool.push_back(shares[u] >= 0.5);
+  return in_pool;
+}
+
+// As they are, if that costs nothing.
+bool Scheduler::keep_starts(const std::vector<char>& starts, double least) {
+  if (starts.empty()) return false;
+  std::vector<char> in_pool;
+  for (int u : decided_) in_pool.push_back(starts[program_.members[u].front().tensor]);
+  fix(in_pool);
+  if (solver_.solve(limits_).upper <= least * (1 + limits_.tolerance) + limits_.seconds) return true;
+  for (int u : decided_) solver_.free_start(u);
+  return false;
+}
+
+// A fifth of what is open at a time, the surest first; if that costs something, the tree may know better.
+void Scheduler::decide_starts(LpOutcome outcome, double least) {
+  for (std::vector<int> open = decided_; !open.empty();) {
+    const std::vector<double> pool = shares_from_pool(outcome);
+    const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
+    std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return sure(a) < sure(b); });
+    for (std::size_t count = (open.size() + 4) / 5; count > 0; --count) {
+      solver_.fix_start(open.back(), pool[open.back()] >= 0.5);
+      open.pop_back();
+    }
+    outcome = solver_.solve(limits_);
+  }
+  if (outcome.upper <= least + limits_.seconds) return;
+  std::vector<char> in_pool = mostly_in_pool(outcome);
+  for (int u : decided_) solver_.free_start(u);
+  const int programs = std::min(tries_, kColumnsTried / std::max(1, outcome.columns));
+  const Branched tree = branch_starts(solver_, limits_, {programs, outcome.upper});
+  if (tree.best.upper < outcome.upper) in_pool = mostly_in_pool(tree.best);
+  solver_.set_starts({});
+  fix(in_pool);
+}
+
+// One engine's places are the ops, all positions of the view are boundaries: 2k and 2k + 1 are start and end of
+// the op at position k + 1, from where on something is away. Slot 2k is the wait before op k, 2k + 1 its run: both begin
+// when the op before it has ended.
+ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
+  ScheduleGuide guide;
+  guide.waits.assign(view_.places + 1, 0);
+  const auto turn = [&](int at) { return at >= 2 * view_.places ? 1 : 0; };
+  const auto next = [&](int boundary) { return (boundary + 1) / 2 + 1 + turn(boundary); };
+  for (int s = 0; s < static_cast<int>(outcome.waits.size()); ++s)
+    guide.waits[std::min(next(s), view_.places)] += outcome.waits[s];
+  for (const LpShare& share : outcome.shares)
+    for (const Pattern::Away& away : share.pattern.away) {
+      const LpUnit& unit = program_.lp.units[share.unit];
+      std::size_t g = 0;
+      while (g + 1 < unit.gaps.size() && unit.gaps[g + 1].first <= away.from) ++g;
+      const int back = away.load < 0 ? -1 : away.load / 2 + 1 + turn(away.load);
+      for (const OffloadProgram::Member& member : program_.members[share.unit]) {
+        const int after = member.gaps[g].after;
+        const int open = after >= 0 ? after / 2 + 1 : unit.pool_start ? -1 : 0;  // an input comes at position 0
+        guide.away.push_back({member.tensor, open, next(away.from), back, share.share});
+      }
+    }
+  std::stable_sort(guide.away.begin(), guide.away.end(), [](const auto& a, const auto& b) {
+    return std::tuple(a.tensor, a.open, a.from, a.back) < std::tuple(b.tensor, b.open, b.from, b.back);
+  });
+  return guide;
+}
+
+std::optional<ScheduleGuide> Scheduler::run(double enough, std::vector<char>& starts) {
+  for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
+    if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
+  const LpOutcome relaxed = solver_.solve(limits_);
+  if (relaxed.lower > enough + 2 * limits_.seconds) return std::nullopt;
+  if (!keep_starts(starts, relaxed.upper)) decide_starts(relaxed, relaxed.upper);
+  const LpOutcome outcome = solver_.solve(limits_);
+  starts.assign(tensors_, 0);
+  for (int u : decided_) starts[program_.members[u].front().tensor] = solver_.lp().units[u].pool_only;
+  return written(outcome);
+}
+
+// Calls visit(first, last) for the shares of each gap.
+template <typename Visit>
+void for_each_gap(const ScheduleGuide& guide, Visit visit) {
+  for (auto first = guide.away.begin(); first != guide.away.end();) {
+    const auto last = std::find_if(first, guide.away.end(),
+                                   [&](const auto& a) { return a.tensor != first->tensor || a.open != first->open; });
+    visit(first, last);
+    first = last;
+  }
+}
+
+}  // namespace
+
+bool can_schedule(const FlatGraph& graph, const Liveness& liveness) {
+  return graph.engines == 1 && std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) == graph.ops &&
+         !liveness.reads_known_late && graph.ops <= kScheduledOps;
+}
+
+std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
+                                            const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
+                                            std::vector<char>& starts) {
+  if (!can_schedule(graph, liveness)) return std::nullopt;
+  return Scheduler(graph, rank, ideal, liveness.repeats, tries).run(enough, starts);
+}
+
+std::vector<std::vector<std::int64_t>> cuts(const ScheduleGuide& guide, const FlatGraph& graph, std::int64_t grain) {
+  std::vector<std::vector<std::int64_t>> cuts(graph.tensors);
+  for_each_gap(guide, [&](auto first, auto last) {
+    double sum = 0;
+    for (auto away = first; away != last; ++away) {
+      sum += away->share;
+      const double bytes = sum * static_cast<double>(graph.bytes[away->tensor]);
+      cuts[away->tensor].push_back(std::llround(bytes / static_cast<double>(grain)) * grain);
+    }
+  });
+  for (int t = 0; t < graph.tensors; ++t) {
+    std::sort(cuts[t].begin(), cuts[t].end());
+    cuts[t].erase(std::unique(cuts[t].begin(), cuts[t].end()), cuts[t].end());
+    std::erase_if(cuts[t], [&](std::int64_t cut) { return cut <= 0 || cut >= graph.bytes[t]; });
+  }
+  return cuts;
+}
+
+Filled evictions_of(const ScheduleGuide& guide, const Liveness& liveness, const StepClock& ideal) {
+  std::vector<Eviction> evictions;
+  for_each_gap(guide, [&](auto first, auto last) {
+    int g = liveness.gap_begin[first->tensor];
+    const int end = liveness.gap_begin[first->tensor + 1];
+    while (g < end && liveness.gaps[g].open != first->open) ++g;
+    if (g == end) return;
+    const Gap& gap = liveness.gaps[g];
+    const int pieces = liveness.pieces[gap.tensor];
+    const double bytes = static_cast<double>(liveness.piece_from(gap.tensor, pieces));
+    double sum = 0;
+    int given = 0;
+    for (auto away = first; away != last; ++away) {
+      sum += away->share;
+      const auto covered = [&](int piece) {  // by more than half
+        const auto ends = liveness.piece_from(gap.tensor, piece) + liveness.piece_from(gap.tensor, piece + 1);
+        return static_cast<double>(ends) <= 2 * sum * bytes;
+      };
+      for (; given < pieces && covered(given); ++given)
+        evictions.push_back({gap.first_unit + given, std::max(gap.open + 1, away->from), away->back});
+    }
+  });
+  std::stable_sort(evictions.begin(), evictions.end(),
+                   [](const Eviction& a, const Eviction& b) { return a.position < b.position; });
+  std::vector<Ticks> extra;
+  for (double wait : guide.waits) extra.push_back(ideal.ticks(wait));
+  return {std::move(evictions), ideal.delayed(extra)};
+}
+
+}  // namespace hyperoffload

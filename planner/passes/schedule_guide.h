@@ -1,0 +1,46 @@
+// The linear program's schedule (bound/lp_bound.h) to the letter, for the search of the least HBM: which bytes of which
+// tensor are away in which gap, from when on, and from when on they come back.
+//
+// The program is that of what a plan can say: tensors start in the pool or in HBM as a whole (decided as in lp_guide.h),
+// what starts in HBM stays till it is used, and inputs make no room while the first op runs (what stands behind nothing
+// may come before them). Tensors are cut where its shares end (cuts), so that nothing is rounded but bytes; take_evictions
+// takes just these evictions, and place_by_replay holds each load back till its slot. One pass or a body that repeats.
+// The same capacity as the program's leaves no room for whole pieces: solve it for a little less (0.05-0.2 %).
+// One engine, no ops in the pool, no `known_after`, at most kScheduledOps ops; pinned tensors and the pool's capacity are
+// unknown to it. O(solves of the program): 0.1-1 s for 100 ops. Weakness: no guide for what has to wait long anyway.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "planner/analysis/liveness.h"
+#include "planner/cost/step_clock.h"
+#include "planner/passes/fill_forward.h"
+
+namespace hyperoffload {
+
+inline constexpr int kScheduledOps = 250;
+bool can_schedule(const FlatGraph& graph, const Liveness& liveness);
+
+struct ScheduleGuide {
+  struct Away {  // positions; the gap is named by the access before it
+    std::int32_t tensor, open, from, back;  // back: -1: never
+    double share;
+  };
+  std::vector<Away> away;     // by gap, the first to leave first
+  std::vector<double> waits;  // by position: seconds before it
+};
+
+// None, either, where the program stalls longer than `enough` seconds. `tries`: programs solved in search of better starts, at most. `starts`: by tensor, whether it starts in the pool: what to
+// try first (if not empty), and what was decided.
+std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
+                                            const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
+                                            std::vector<char>& starts);
+
+// By tensor, where shares begin and end, to multiples of `grain` bytes.
+std::vector<std::vector<std::int64_t>> cuts(const ScheduleGuide& guide, const FlatGraph& graph, std::int64_t grain);
+
+Filled evictions_of(const ScheduleGuide& guide, const Liveness& liveness, const StepClock& ideal);
+
+}  // namespace hyperoffload

@@ -1,0 +1,53 @@
+// The linear program's schedule to the letter: what it takes is what is proven and a few bytes.
+#include "planner/passes/schedule_guide.h"
+
+#include "planner/passes/choose_evictions.h"
+#include "planner/planner.h"
+#include "test/planner/toy.h"
+#include "test/support/catch.h"
+
+using namespace hyperoffload;
+using namespace hyperoffload::toy;
+
+TEST_CASE("schedule guide: a stream that follows it takes what is proven and a few bytes") {
+  // 8 weights of 1000 B, an op of 10 s each, 50 B/s: 5000 B are the least (lp_bound_test.cc). Pieces of 8 B; one each way.
+  Toy t;
+  for (int i = 0; i < 8; ++i) t.op(10, {t.weight("w" + std::to_string(i), 1000)});
+  const Graph g = t.build();
+  PlannerOptions options;
+  options.iterations = 3;
+  std::vector<char> starts;
+  options.guided = GuidedSearch{0.001, &starts};
+  const PlanOutcome outcome = make_plan(g, machine(5000 + 2 * 8, 50, 50), options);
+  CHECK(outcome.plan.prediction->iteration.value == Approx(80).epsilon(1e-6));
+  CHECK(outcome.plan.prediction->hbm_peak <= Bytes(5000 + 2 * 8));
+}
+
+TEST_CASE("schedule guide: tensors are cut where shares end, and each piece knows when it leaves and comes back") {
+  // a and b (10 B) are read in turns by 6 ops; HBM 15 B: 5 B of each leave in each gap, behind its op and back for the next.
+  const Graph g = two_in_turns(6).build();
+  const FlatGraph flat(g, machine(15, 4, 4));
+  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
+  const Liveness whole(flat, {true, 0});
+  std::vector<char> starts;
+  const auto guide = schedule_guide(flat, whole, rank_by_name(g), ideal.last_iteration, 100, 4, starts);
+  REQUIRE(guide);
+  const auto cut_at = cuts(*guide, flat, 1);
+  const Liveness cut(flat, {true, 3, cut_at});
+  for (int t = 0; t < 2; ++t) {
+    CHECK(cut_at[t] == std::vector<std::int64_t>{5});
+    CHECK(cut.pieces[t] == 4);  // 5 B in pieces of at most 3 B are two, on either side
+    CHECK(cut.piece_from(t, 2) == 5);
+    CHECK(cut.piece_from(t, 4) == 10);
+    for (int k = 0; k < 4; ++k) CHECK(cut.piece_bytes(t, k) <= 3);
+  }
+  const Filled filled = evictions_of(*guide, cut, StepClock(flat, ideal, 1000));
+  CHECK(filled.evictions.size() == 6 * 2);  // two pieces a gap
+  for (const Eviction& eviction : filled.evictions) {
+    const Gap& gap = cut.gap(eviction.unit);
+    CHECK(eviction.back == gap.close);  // only once the op between has ended is there room
+    if (gap.close > cut.positions) continue;  // the iteration's start is a position, too
+    CHECK(gap.close == gap.open + 2);
+    CHECK(eviction.position == gap.open + 1);
+  }
+}
