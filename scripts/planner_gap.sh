@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Measures plans against their proven limits over seeded traces, what each step of the search is worth, and what
-# planning takes, and writes docs/planner.md. A quarter of an hour of CPU, most of it the least HBM. Usage: scripts/planner_gap.sh [SEEDS]
+# planning takes, and writes docs/planner.md. A quarter of an hour of CPU, most of it the least HBM (about 4 s a case). Usage: scripts/planner_gap.sh [SEEDS]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-3}
