@@ -93,7 +93,7 @@ class Search {
     return best_ && best_->walk.last_iteration - ideal_seconds_ <= enough_stall_ + close * ideal_seconds_;
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
-                const std::vector<Eviction>& given = {});
+                const std::vector<Eviction>& given = {}, bool cancel = true);
   Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
   Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
   const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
@@ -134,7 +134,7 @@ class Search {
 };
 
 Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order,
-                      const std::vector<Eviction>& given) {
+                      const std::vector<Eviction>& given, bool cancel) {
   EvictionLedger ledger(graph_, liveness, clock);
   try {
     if (lead == Lead::kOnDemand)
@@ -146,7 +146,7 @@ Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lea
     if (!infeasible_) infeasible_ = error;
     return {};
   }
-  if (lead != Lead::kOnDemand && uses(SearchStep::kCancel)) cancel_redundant(graph_, liveness, ledger);
+  if (lead != Lead::kOnDemand && cancel && uses(SearchStep::kCancel)) cancel_redundant(graph_, liveness, ledger);
   return place(liveness, clock, lead, ledger);
 }
 
@@ -322,11 +322,13 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
     for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
   }
   const Filled rounded = round_guide(*lp_, liveness, *guide_);
-  for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)}) {
-    Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions);
-    keep(seeds, {{}, std::move(tried)});
-    if (finished()) return;
-  }
+  // What is superfluous on the guide's timeline may yet make room for an early load.
+  for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)})
+    for (const bool cancel : {true, false}) {
+      Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions, cancel);
+      keep(seeds, {{}, std::move(tried)});
+      if (finished()) return;
+    }
 }
 
 // The best few, by time, each time once: timelines take memory.
