@@ -170,11 +170,14 @@ void print_worst(std::vector<Outcome> all, int count) {
   fmt::print("```\n");
 }
 
+bool lists(const std::string& names, const std::string& name) {
+  return ("," + names + ",").find("," + name + ",") != std::string::npos;
+}
+
 std::uint32_t steps(const std::string& names) {
   std::uint32_t bits = 0;
   for (int i = 0; i < kSearchSteps; ++i)
-    if (("," + names + ",").find(fmt::format(",{},", to_string(static_cast<SearchStep>(i)))) != std::string::npos)
-      bits |= 1U << i;
+    if (lists(names, to_string(static_cast<SearchStep>(i)))) bits |= 1U << i;
   return bits;
 }
 
@@ -274,7 +277,7 @@ int main(int argc, char** argv) try {
   BoundCache bounds(settings.bounds);
   std::vector<Outcome> all;
   for (Family family : kAllFamilies) {
-    if (!settings.families.empty() && settings.families.find(to_string(family)) == std::string::npos) continue;
+    if (!settings.families.empty() && !lists(settings.families, to_string(family))) continue;
     for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
       for (double load : {0.5, 1.0, 2.0})
         for (int share : {90, 75, 60, 50}) {

@@ -12,11 +12,11 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
 {
   cat docs/planner_intro.txt
   printf '\n## Stall above the bound, %% of the ideal time (seeds 1 to %s)\n\n' "$seeds"
-  gap --seeds "$seeds" --worst 10
+  gap --seeds "$seeds" --worst 10 --branches 30
   printf '\n## What each step is worth: the same without it (link load 2, HBM 50 %%, seeds 1 and 2)\n\n'
   printf '| without | number | median | 90th percentile | worst | mean | CPU s |\n|---|---|---|---|---|---|---|\n'
   gap --seeds 2 --load 2 --share 50 --summary nothing
-  for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp hasten contention postpone; do
+  for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp transcribe hasten contention postpone; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
   printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$seeds"
