@@ -27,21 +27,9 @@ struct Dependencies {
       for (OpId after : graph.ops()[i].after) add(after, OpId(i));
       if (graph.ops()[i].known_after) add(*graph.ops()[i].known_after, OpId(i));
     }
-    std::vector<OpId> readers;
-    for (std::size_t t = 0; t < graph.tensors().size(); ++t) {
-      OpId writer;
-      readers.clear();
-      for (const Access& a : graph.accesses(TensorId(t))) {
-        if (!writer.is_none()) add(writer, a.op);
-        if (!a.writes) {
-          readers.push_back(a.op);
-          continue;
-        }
-        for (OpId reader : readers) add(reader, a.op);
-        readers.clear();
-        writer = a.op;
-      }
-    }
+    for (std::size_t t = 0; t < graph.tensors().size(); ++t)
+      for_each_data_dependency(graph.accesses(TensorId(t)),
+                               [&](const Access& earlier, const Access& later) { add(earlier.op, later.op); });
   }
 };
 

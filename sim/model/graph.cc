@@ -176,22 +176,10 @@ Graph build_graph(GraphSpec spec) {
   std::vector<std::vector<OpId>> deps(spec.engines.size() > 1 ? op_count : 0);
   if (!deps.empty()) {
     for (std::size_t i = 0; i < op_count; ++i) deps[i] = spec.ops[i].after;
-    std::vector<OpId> readers;
-    for (std::size_t t = 0; t < tensor_count; ++t) {
-      OpId writer = OpId::none();
-      readers.clear();
-      for (const Access& access : std::span(g.accesses_).subspan(g.access_begin_[t], g.access_begin_[t + 1] - g.access_begin_[t])) {
-        auto& mine = deps[access.op.index()];
-        if (!writer.is_none()) mine.push_back(writer);
-        if (access.writes) {
-          mine.insert(mine.end(), readers.begin(), readers.end());
-          readers.clear();
-          writer = access.op;
-        } else {
-          readers.push_back(access.op);
-        }
-      }
-    }
+    for (std::size_t t = 0; t < tensor_count; ++t)
+      for_each_data_dependency(g.accesses(TensorId(t)), [&](const Access& earlier, const Access& later) {
+        deps[later.op.index()].push_back(earlier.op);
+      });
   }
   g.deps_begin_.assign(op_count + 1, 0);
   for (std::size_t i = 0; i < deps.size(); ++i) {

@@ -81,6 +81,19 @@ struct Access {
   bool writes = false;
 };
 
+// Calls visit(earlier, later) for each two accesses of a tensor whose order its data fixes: read after write, write
+// after read, write after write. `accesses`: all of the tensor's, in program order. O(accesses).
+template <class Visit>
+void for_each_data_dependency(std::span<const Access> accesses, Visit visit) {
+  std::size_t since = 0;  // behind the last write
+  for (std::size_t i = 0; i < accesses.size(); ++i) {
+    if (since > 0) visit(accesses[since - 1], accesses[i]);
+    if (!accesses[i].writes) continue;
+    for (; since < i; ++since) visit(accesses[since], accesses[i]);
+    since = i + 1;
+  }
+}
+
 class Graph {
  public:
   const std::string& name() const { return name_; }

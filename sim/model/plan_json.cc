@@ -11,6 +11,7 @@
 #include "sim/model/name_index.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/plan.h"
+#include "sim/model/plan_order.h"
 #include "sim/model/read_file.h"
 
 namespace hyperoffload {
@@ -19,6 +20,7 @@ namespace {
 const std::string kFormat = "hyperoffload-plan";
 constexpr int kVersion = 1;
 const std::string kExpected = "a plan";
+const std::string kOrder = "each op once, behind all that it depends on";
 
 template <class Things>
 NameIndex index_of(const Things& things) {
@@ -265,54 +267,11 @@ class PlanReader {
             nearest.best().empty() ? "the name of one" : in_quotes(nearest.best()) + " or another " + what);
   }
 
-  // A permutation of all ops that keeps `after` and the order of conflicting accesses.
+  // All ops, and no dependency the other way round.
   void check_order() const {
-    const std::size_t count = graph_.ops().size();
-    std::vector<std::size_t> place(count, count);
-    for (std::size_t i = 0; i < plan_.order.size(); ++i) {
-      std::size_t& mine = place[plan_.order[i].index()];
-      if (mine != count)
-        fail_order(fmt::format("{} twice (order[{}] and order[{}])", name(plan_.order[i]), mine, i),
-                   "each op once");
-      mine = i;
-    }
-    for (std::size_t i = 0; i < count; ++i)
-      if (place[i] == count) fail_order("no " + name(OpId(i)), "each op once");
-    const auto require = [&](OpId before, OpId after, const char* why) {
-      if (place[before.index()] > place[after.index()])
-        fail_order(fmt::format("{} before {}, {}", name(after), name(before), why),
-                   "an order that keeps dependencies");
-    };
-    for (std::size_t i = 0; i < count; ++i) {
-      for (OpId before : graph_.ops()[i].after) require(before, OpId(i), "which it stands `after`");
-      if (const auto& known = graph_.ops()[i].known_after)
-        require(*known, OpId(i), "after which its reads are known");
-    }
-    for (std::size_t t = 0; t < graph_.tensors().size(); ++t) check_order_of(TensorId(t), require);
-  }
-
-  template <class Require>
-  void check_order_of(TensorId t, Require require) const {
-    const std::string& tensor = graph_.tensor(t).name;
-    OpId writer;
-    std::vector<OpId> readers;  // since that write
-    for (const Access& access : graph_.accesses(t)) {
-      if (!writer.is_none())
-        require(writer, access.op, ("which writes " + in_quotes(tensor) + " first").c_str());
-      if (!access.writes) {
-        readers.push_back(access.op);
-        continue;
-      }
-      for (OpId reader : readers)
-        require(reader, access.op, ("which reads " + in_quotes(tensor) + " before it is written").c_str());
-      readers.clear();
-      writer = access.op;
-    }
-  }
-
-  std::string name(OpId o) const { return in_quotes(graph_.op(o).name); }
-  [[noreturn]] void fail_order(const std::string& found, const std::string& expected) const {
-    throw InputError(source_ + ": order", found, expected);
+    if (plan_.order.empty()) throw InputError(source_ + ": order", "no ops", kOrder);
+    const std::vector<Violation> broken = hyperoffload::check_order(graph_, plan_);
+    if (!broken.empty()) throw InputError(source_, "that " + broken.front().message, kOrder);
   }
 
   const std::string& source_;

@@ -26,8 +26,7 @@ std::vector<Violation> check_permutation(const Graph& graph, const std::vector<O
   for (std::size_t i = 0; i < named.size(); ++i)
     if (named[i] != 1)
       broken.push_back({"order", 0, OpId(i), TensorId::none(), -1,
-                        fmt::format("order names {} {} times, every op must stand in it once",
-                                    quoted(graph, OpId(i)), named[i])});
+                        fmt::format("order names {} {} times, not once", quoted(graph, OpId(i)), named[i])});
   return broken;
 }
 
@@ -38,37 +37,25 @@ std::vector<Violation> check_order(const Graph& graph, const Plan& plan) {
   std::vector<Violation> broken = check_permutation(graph, plan.order);
   if (!broken.empty()) return broken;
   const std::vector<OpId> place = places_of(plan.order);
-  const auto keep = [&](OpId earlier, OpId later, TensorId tensor, const std::string& why) {
-    if (place[earlier.index()] > place[later.index()])
-      broken.push_back({"order", 0, later, tensor, -1,
-                        fmt::format("order puts {} before {}, but {}", quoted(graph, later),
-                                    quoted(graph, earlier), why)});
+  const auto swapped = [&](OpId earlier, OpId later) { return place[earlier.index()] > place[later.index()]; };
+  const auto report = [&](OpId earlier, OpId later, TensorId tensor, const std::string& why) {
+    broken.push_back({"order", 0, later, tensor, -1,
+                      fmt::format("order puts {} before {}, but {}", quoted(graph, later), quoted(graph, earlier), why)});
   };
   for (std::size_t i = 0; i < graph.ops().size(); ++i) {
     const Op& op = graph.ops()[i];
-    for (OpId after : op.after) keep(after, OpId(i), TensorId::none(), "it runs after that op");
-    if (op.known_after)
-      keep(*op.known_after, OpId(i), TensorId::none(), "its reads are known only after that op");
+    for (OpId after : op.after)
+      if (swapped(after, OpId(i))) report(after, OpId(i), TensorId::none(), "it runs after that op");
+    if (op.known_after && swapped(*op.known_after, OpId(i)))
+      report(*op.known_after, OpId(i), TensorId::none(), "its reads are known only after that op");
   }
-  std::vector<OpId> readers;
-  for (std::size_t t = 0; t < graph.tensors().size(); ++t) {
-    OpId writer;
-    readers.clear();
-    for (const Access& a : graph.accesses(TensorId(t))) {
-      const std::string name = quoted(graph, TensorId(t));
-      if (!writer.is_none())
-        keep(writer, a.op, TensorId(t),
-             fmt::format("it {} {}, which that op writes", a.reads ? "reads" : "writes", name));
-      if (!a.writes) {
-        readers.push_back(a.op);
-        continue;
-      }
-      for (OpId reader : readers)
-        keep(reader, a.op, TensorId(t), fmt::format("it writes {}, which that op reads", name));
-      readers.clear();
-      writer = a.op;
-    }
-  }
+  for (std::size_t t = 0; t < graph.tensors().size(); ++t)
+    for_each_data_dependency(graph.accesses(TensorId(t)), [&](const Access& earlier, const Access& later) {
+      if (swapped(earlier.op, later.op))
+        report(earlier.op, later.op, TensorId(t),
+               fmt::format("it {} {}, which that op {}", later.reads ? "reads" : "writes", quoted(graph, TensorId(t)),
+                           earlier.writes ? "writes" : "reads"));
+    });
   return broken;
 }
 
