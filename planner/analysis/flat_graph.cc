@@ -65,15 +65,7 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
     workspace.push_back(op.workspace.value);
     in_pool.push_back(op.memory == Tier::kPool);
     engine_.push_back(op.engine.value);
-    auto r = op.reads.begin();
-    auto w = op.writes.begin();
-    while (r != op.reads.end() || w != op.writes.end()) {
-      const bool reads = r != op.reads.end() && (w == op.writes.end() || *r <= *w);
-      const bool writes = w != op.writes.end() && (r == op.reads.end() || *w <= *r);
-      access_.push_back({reads ? r->value : w->value, reads, writes});
-      if (reads) ++r;
-      if (writes) ++w;
-    }
+    for_each_access(op, [&](TensorId t, bool reads, bool writes) { access_.push_back({t.value, reads, writes}); });
     access_begin_.push_back(static_cast<std::uint32_t>(access_.size()));
   }
   for (int t = 0; t < tensors; ++t) {

@@ -97,20 +97,6 @@ void resolve_groups(GraphSpec& spec) {
   }
 }
 
-// Calls visit(tensor, reads, writes) once for each tensor the op accesses; both lists are sorted.
-template <class Visit>
-void for_each_access(const Op& op, Visit visit) {
-  auto r = op.reads.begin();
-  auto w = op.writes.begin();
-  while (r != op.reads.end() || w != op.writes.end()) {
-    const bool read = r != op.reads.end() && (w == op.writes.end() || *r <= *w);
-    const bool write = w != op.writes.end() && (r == op.reads.end() || *w <= *r);
-    visit(read ? *r : *w, read, write);
-    if (read) ++r;
-    if (write) ++w;
-  }
-}
-
 }  // namespace
 
 const char* to_string(TensorKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }

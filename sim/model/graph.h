@@ -81,6 +81,20 @@ struct Access {
   bool writes = false;
 };
 
+// Calls visit(tensor, reads, writes) once for each tensor the op accesses, by rising id.
+template <class Visit>
+void for_each_access(const Op& op, Visit visit) {
+  auto r = op.reads.begin();
+  auto w = op.writes.begin();
+  while (r != op.reads.end() || w != op.writes.end()) {
+    const bool read = r != op.reads.end() && (w == op.writes.end() || *r <= *w);
+    const bool write = w != op.writes.end() && (r == op.reads.end() || *w <= *r);
+    visit(read ? *r : *w, read, write);
+    if (read) ++r;
+    if (write) ++w;
+  }
+}
+
 // Calls visit(earlier, later) for each two accesses of a tensor whose order its data fixes: read after write, write
 // after read, write after write. `accesses`: all of the tensor's, in program order. O(accesses).
 template <class Visit>

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "sim/replay/op_accesses.h"
 #include "sim/replay/residents.h"
 
 namespace hyperoffload {

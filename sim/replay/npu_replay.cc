@@ -229,7 +229,7 @@ void NpuReplay::host_is_done(EngineId engine) {
 bool NpuReplay::accesses_in_place(OpId id, TensorId& missing) const {
   const Op& op = graph_.op(id);
   bool fine = true;
-  for_each_access(op, [&](TensorId t, bool reads, bool writes) {
+  for_each_read_then_write(op, [&](TensorId t, bool reads, bool writes) {
     bool here;
     if (op.memory == Tier::kHbm)
       here = (!reads || memory_.resident(t)) && (!writes || !memory_.in_transfer(t));  // arriving ones, too
@@ -341,7 +341,7 @@ void NpuReplay::end_op(EngineId engine) {
   else if (op.workspace > Bytes(0))
     memory_.pool().give(memory_.workspace_in_pool(op.workspace), workspace_[engine.index()]);
   if (watch_) watch_->end_op(id);
-  for_each_access(op, [&](TensorId t, bool, bool) { access_over(t); });
+  for_each_read_then_write(op, [&](TensorId t, bool, bool) { access_over(t); });
   policy_->op_ended(id, view_);
 }
 
