@@ -12,14 +12,13 @@ using Places = std::vector<std::int32_t>;
 Places last_before(const FlatGraph& g) {
   Places last(static_cast<std::size_t>(g.ops) * g.engines, -1);
   for (int op = 0; op < g.ops; ++op) {
-    const auto inherit = [&](int from) {
+    g.graph->for_each_before(OpId(op), [&](OpId before) {
+      const int from = before.value;
       for (int e = 0; e < g.engines; ++e)
         last[op * g.engines + e] = std::max(last[op * g.engines + e], last[from * g.engines + e]);
       std::int32_t& own = last[op * g.engines + g.engine(from)];
       own = std::max(own, g.place(from));
-    };
-    for (OpId d : g.graph->cross_engine_deps(OpId(op))) inherit(d.value);
-    if (g.place(op) > 0) inherit(g.graph->engine_ops(EngineId(g.engine(op)))[g.place(op) - 1].value);
+    });
   }
   return last;
 }
@@ -30,14 +29,13 @@ Places first_after(const FlatGraph& g) {
   for (std::size_t i = 0; i < first.size(); ++i)
     first[i] = static_cast<std::int32_t>(g.graph->engine_ops(EngineId(i % g.engines)).size());
   for (int op = g.ops - 1; op >= 0; --op) {
-    const auto pass_on = [&](int to) {
+    g.graph->for_each_before(OpId(op), [&](OpId before) {
+      const int to = before.value;
       for (int e = 0; e < g.engines; ++e)
         first[to * g.engines + e] = std::min(first[to * g.engines + e], first[op * g.engines + e]);
       std::int32_t& own = first[to * g.engines + g.engine(op)];
       own = std::min(own, g.place(op));
-    };
-    for (OpId d : g.graph->cross_engine_deps(OpId(op))) pass_on(d.value);
-    if (g.place(op) > 0) pass_on(g.graph->engine_ops(EngineId(g.engine(op)))[g.place(op) - 1].value);
+    });
   }
   return first;
 }

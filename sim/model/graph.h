@@ -127,6 +127,12 @@ class Graph {
   // Ops of one engine in program order, and an op's place among them.
   const std::vector<OpId>& engine_ops(EngineId e) const { return engine_ops_[e.index()]; }
   int place_on_engine(OpId o) const { return place_on_engine_[o.index()]; }
+  // All ops directly before this one: those, and the one before it on its own engine.
+  template <class Visit>
+  void for_each_before(OpId o, Visit visit) const {
+    for (OpId d : cross_engine_deps(o)) visit(d);
+    if (place_on_engine(o) > 0) visit(engine_ops(op(o).engine)[static_cast<std::size_t>(place_on_engine(o)) - 1]);
+  }
 
   bool is_input(TensorId t) const {  // present from each iteration's start, takes bytes then
     return !tensor(t).persistent && tensor(t).kind == TensorKind::kInput && !accesses(t).empty();

@@ -22,8 +22,7 @@ LaterOps::LaterOps(const Graph& graph) : graph_(graph) {
       for (std::size_t e = 0; e < engines; ++e) row[e] = std::min(row[e], mine[e]);
       row[engine.index()] = std::min(row[engine.index()], place);
     };
-    for (OpId to : graph.cross_engine_deps(op)) pass_on(to);
-    if (place > 0) pass_on(graph.engine_ops(engine)[static_cast<std::size_t>(place - 1)]);
+    graph.for_each_before(op, pass_on);
   }
 }
 

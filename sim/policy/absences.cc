@@ -186,10 +186,7 @@ Plan plan_absences(const Graph& graph, const std::vector<Absence>& absences, int
 
 OpId load_point(const Graph& graph, OpId op) {
   OpId last;
-  for (OpId dep : graph.cross_engine_deps(op)) last = std::max(last, dep);
-  const int place = graph.place_on_engine(op);
-  if (place > 0)
-    last = std::max(last, graph.engine_ops(graph.op(op).engine)[static_cast<std::size_t>(place - 1)]);
+  graph.for_each_before(op, [&](OpId before) { last = std::max(last, before); });
   return last;
 }
 

@@ -57,15 +57,13 @@ LinkUse link_use(const NpuRecord& npu, Direction direction, Interval window, con
 // The run without any delay, where nobody measured it: what the ops' own times add up to.
 Seconds longest_path_alone(const Graph& graph, const NpuRecord& npu, int iteration) {
   std::vector<Seconds> end(graph.ops().size());
-  std::vector<Seconds> engine_free(graph.engines().size());
   Seconds latest;
   for (const OpRecord& op : npu.ops) {
     if (op.iteration != iteration) continue;
-    Seconds& free = engine_free[graph.op(op.op).engine.index()];
-    Seconds start = free;
-    for (OpId dep : graph.cross_engine_deps(op.op)) start = std::max(start, end[dep.index()]);
-    free = end[op.op.index()] = start + op.alone;
-    latest = std::max(latest, free);
+    Seconds start;
+    graph.for_each_before(op.op, [&](OpId before) { start = std::max(start, end[before.index()]); });
+    end[op.op.index()] = start + op.alone;
+    latest = std::max(latest, end[op.op.index()]);
   }
   return latest;
 }
