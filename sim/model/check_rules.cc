@@ -22,7 +22,7 @@ struct Target {
   OpId op;
 };
 
-struct Residency {
+struct TensorState {
   Life life = Life::kUnborn;
   std::uint32_t now = 0;
   std::uint32_t version = 1;    // of its content: +1 with each write
@@ -90,7 +90,7 @@ class RuleWalk {
   std::string why_stale(TensorId t, const PlanPiece& piece) const;
   std::string bytes_of(TensorId t, const PlanPiece& piece) const;
 
-  static bool unaccessed(const Residency& tensor, const PlanPiece& piece) {
+  static bool unaccessed(const TensorState& tensor, const PlanPiece& piece) {
     return piece.resident && piece.arrived > tensor.accessed;
   }
   Bytes in_pool(Bytes bytes) const { return allocated_bytes(allocation_, bytes); }
@@ -127,7 +127,7 @@ class RuleWalk {
   const PlanBody* body_ = nullptr;
   BodyTakes* takes_ = nullptr;
   int iteration_ = 0;
-  std::vector<Residency> tensors_;
+  std::vector<TensorState> tensors_;
   Pieces pieces_;
   std::set<std::tuple<std::string, int, int, int>> reported_;
   RuleFindings findings_;
@@ -150,7 +150,7 @@ void RuleWalk::place_initially() {
 // Non-persistent tensors start over; inputs are there.
 void RuleWalk::begin_iteration(TensorId t) {
   if (graph_.tensor(t).persistent) return;
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   const bool there = graph_.is_input(t);
   tensor.life = there ? Life::kAlive : Life::kUnborn;
   tensor.absent = 0;
@@ -181,7 +181,7 @@ void RuleWalk::walk_tensor(TensorId t) {
 }
 
 void RuleWalk::act(TensorId t, int index) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   if (range_is_bad(graph_, action(index)))
     return report_action("range", index,
                          fmt::format("the range must lie within the tensor's {} and not be empty",
@@ -208,7 +208,7 @@ void RuleWalk::act(TensorId t, int index) {
 
 // What is absent has a valid pool copy: it left HBM, or never was there, only with one.
 void RuleWalk::prefetch(TensorId t, int index) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   const PlanPiece* resident = nullptr;
   for (PlanPiece& p : pieces_.of(action(index))) {
     if (p.resident && !p.assumed) {
@@ -234,7 +234,7 @@ void RuleWalk::prefetch(TensorId t, int index) {
 }
 
 void RuleWalk::store(TensorId t, int index) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   const PlanPiece* absent = nullptr;
   const PlanPiece* valid = nullptr;
   Bytes& take = takes_->store[static_cast<std::size_t>(index)];
@@ -258,7 +258,7 @@ void RuleWalk::store(TensorId t, int index) {
 }
 
 void RuleWalk::detach(TensorId t, int index) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   const PlanPiece* absent = nullptr;
   const PlanPiece* unread = nullptr;
   const PlanPiece* stale = nullptr;
@@ -283,7 +283,7 @@ void RuleWalk::detach(TensorId t, int index) {
 }
 
 void RuleWalk::access(TensorId t, const Access& a) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   ++tensor.now;
   if (graph_.op(a.op).memory == Tier::kPool) {
     access_in_pool(t, a);
@@ -297,7 +297,7 @@ void RuleWalk::access(TensorId t, const Access& a) {
 }
 
 void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   if (tensor.absent > 0) {
     const PlanPiece* absent = nullptr;
     for (PlanPiece& p : pieces_.of(t)) {
@@ -320,7 +320,7 @@ void RuleWalk::access_in_hbm(TensorId t, const Access& a) {
 }
 
 void RuleWalk::access_in_pool(TensorId t, const Access& a) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   if (a.reads && tensor.blamed != tensor.version)
     for (const PlanPiece& p : pieces_.of(t)) {
       if (p.copied == tensor.version) continue;
@@ -345,7 +345,7 @@ void RuleWalk::access_in_pool(TensorId t, const Access& a) {
 }
 
 void RuleWalk::die(TensorId t) {
-  Residency& tensor = tensors_[t.index()];
+  TensorState& tensor = tensors_[t.index()];
   tensor.life = Life::kDead;
   for (const PlanPiece& p : pieces_.of(t))
     if (p.stored > tensor.pool_read)
