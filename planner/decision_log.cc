@@ -349,8 +349,4 @@ DecisionLog explain_actions(const Graph& graph, const Hardware& hardware, const 
   return Explainer(graph, hardware, plan, iterations).run();
 }
 
-std::string explain_plan(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations) {
-  return to_text(explain_actions(graph, hardware, plan, iterations));
-}
-
 }  // namespace hyperoffload

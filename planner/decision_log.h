@@ -21,7 +21,6 @@ struct DecisionLog {
 std::string to_text(const DecisionLog& log);  // one line each, the last one ended, too
 
 DecisionLog explain_actions(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations);
-std::string explain_plan(const Graph& graph, const Hardware& hardware, const Plan& plan, int iterations);
 
 // The same for one tensor or op by its name: who uses it, where it is when, and why it moves or stays. InputError
 // with the nearest name if there is none of that name.

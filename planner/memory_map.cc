@@ -34,7 +34,7 @@ class Mapper {
   void choose_columns(int most) {
     const int each = (flat_.ops + most - 1) / most;
     for (int first = 0; first < flat_.ops; first += each)
-      map_.columns.push_back({first, std::min(first + each, flat_.ops) - 1, first, {}, -1});
+      map_.columns.push_back({std::min(first + each, flat_.ops) - 1, first, {}, -1});
     fullest_.assign(map_.columns.size(), -1);
     follow(WalkRecord::kLastIteration, [&](int instant, int op, const WalkMemory& memory) {
       const auto c = static_cast<std::size_t>(op / each);

@@ -21,7 +21,7 @@ namespace hyperoffload {
 inline constexpr std::size_t kMapKinds = std::size(kAllTensorKinds) + 1;  // those, then workspace
 
 struct MapColumn {
-  int first_op = 0, last_op = 0, op = 0;  // `op`: the last that started before the instant shown
+  int last_op = 0, op = 0;  // `op`: the last that started before the instant shown
   std::array<std::int64_t, kMapKinds> by_kind{};
   std::int64_t total = 0;
 };

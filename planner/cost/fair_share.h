@@ -17,7 +17,6 @@ class FairShare {
   void start(int slot, double bytes, double cap, double now);
   void stop(int slot, double now);
   bool active(int slot) const { return flows_[slot].active; }
-  double rate(int slot) const { return flows_[slot].rate; }
   // When the flow will end if nothing changes; infinity if there is none.
   double end(int slot) const { return flows_[slot].end; }
   void shift(double seconds);  // moves the clock under all flows

@@ -82,8 +82,7 @@ void add_waits(const FlatGraph& graph, const Action& action, std::int32_t a, std
 PlanIndex::PlanIndex(const FlatGraph& graph, const Plan& plan)
     : counts(graph.tensors), starts_in_pool(graph.bound_to_pool) {
   const int n = static_cast<int>(plan.actions.size());
-  place_first.assign(n, -1);
-  place_later.assign(n, -1);
+  std::vector<std::int32_t> place_first(n, -1), place_later(n, -1);  // by action
   for (TensorId t : plan.initial_pool) starts_in_pool[t.index()] = 1;
 
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;

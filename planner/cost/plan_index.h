@@ -41,11 +41,10 @@ struct Lists {  // one list an index, flat
 struct PlanIndex {
   PlanIndex(const FlatGraph& graph, const Plan& plan);
 
-  std::vector<std::int32_t> loads, stores;             // actions by queue, in file order
-  Lists<std::int32_t> by_tensor;                       // actions, in file order
-  std::vector<TensorActions> counts;                   // by tensor
-  std::vector<std::int32_t> place_first, place_later;  // by action
-  Lists<Gate> gates;                                   // by op
+  std::vector<std::int32_t> loads, stores;  // actions by queue, in file order
+  Lists<std::int32_t> by_tensor;            // actions, in file order
+  std::vector<TensorActions> counts;        // by tensor
+  Lists<Gate> gates;                        // by op
   // By action: ops it waits for besides `after_op`, in the first and in a later iteration.
   Lists<std::int32_t> waits_first, waits_later;
   Lists<std::int32_t> detaches;              // by op: detaches that wait for it

@@ -454,8 +454,6 @@ void Walker::report_stuck() {
       if (engines_[e].next < list.size()) op = std::min(op, list[engines_[e].next].value);
     }
     stuck.op = op;
-    for (const Gate& gate : index_.gates[op])
-      if (done_[gate.tensor] < needed(gate)) stuck.waited_tensor = gate.tensor;
     stuck.short_bytes = memory_.need(op) - (graph_.in_pool[op] ? memory_.pool_free() : memory_.hbm_free());
   }
   walk_.stuck = stuck;
@@ -463,7 +461,7 @@ void Walker::report_stuck() {
 
 Walk Walker::run() {
   if (!options_.unlimited && (memory_.hbm_free() < 0 || memory_.pool_free() < 0)) {
-    walk_.stuck = WalkStuck{0, -1, -1, -std::min(memory_.hbm_free(), memory_.pool_free())};
+    walk_.stuck = WalkStuck{0, -1, -std::min(memory_.hbm_free(), memory_.pool_free())};
     return std::move(walk_);
   }
   for (int t = 0; t < graph_.tensors; ++t) settle_cursor(t);

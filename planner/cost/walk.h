@@ -58,8 +58,7 @@ struct TransferWalk {
 
 struct WalkStuck {
   int iteration = 0;
-  int op = -1;             // the first op that can't start; -1: the iteration's inputs
-  int waited_tensor = -1;  // it waits for an action on this tensor; -1: it waits for room
+  int op = -1;  // the first op that can't start; -1: the iteration's inputs
   std::int64_t short_bytes = 0;
 };
 

@@ -61,7 +61,6 @@ class Sweep {
   std::int64_t run(bool on_demand);
 
  private:
-  void open_gaps(int position);
   void relieve(int position);
   void relieve_on_demand(int position);
   bool evict_best(int position);
