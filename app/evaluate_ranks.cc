@@ -82,12 +82,6 @@ RunRecord run(const RankJob& job, const PolicySpec& policy, Evaluation& evaluati
                      policy.seconds("host_overhead"));
 }
 
-Seconds longest_iteration(const RunRecord& record) {
-  Seconds longest;
-  for (const NpuRecord& npu : record.npus) longest = std::max(longest, npu.iteration_end.back() - npu.iteration_start.back());
-  return longest;
-}
-
 // No iteration of a rank is shorter than its ideal time alone and the least stall on links of its own; its
 // ideal time here also counts what it waits for others.
 Bound bound_of(const RankJob& job, const Result& result, Seconds longest_ideal) {
@@ -137,7 +131,7 @@ Evaluation evaluate_ranks(const RankJob& job, const PolicySpec& policy) {
     evaluation.result = summarize(outcome);
   }
   Result& result = evaluation.result;
-  result.bound = bound_of(job, result, ideal ? longest_iteration(*ideal) : Seconds(0));
+  result.bound = bound_of(job, result, ideal ? slowest_iteration(*ideal) : Seconds(0));
   if (policy.name == "resident" && result.has_figures()) {
     judge_resident(job.hardware, pool_exceeded, result);
     if (result.fits) result.bound->stall = Seconds(0);  // it may keep in HBM what is bound to the pool
