@@ -21,6 +21,11 @@
 namespace hyperoffload {
 namespace {
 
+// The same question of another program or machine.
+Job with_graph(const Job& job, const Graph& graph, const Hardware& hardware) {
+  return {graph, hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
+}
+
 RunRecord ideal_run(const Job& job, int iterations, bool full) {
   ReplayOptions options;
   options.series = job.series;
@@ -47,18 +52,22 @@ void refuse_endless(const RunRecord& record) {
       throw InfeasibleError("the run takes longer than 1.8e308 s: a rate of the machine is too low, or an op's time too long");
 }
 
-Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
-  refuse_endless(record);
-  const RunRecord ideal = ideal_iteration(job);
-  RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
+Evaluation sum_up(const Job& job, RunOutcome outcome, RunRecord record) {
   outcome.record = &record;
-  outcome.ideal = &ideal;
-  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, slowest_iteration(ideal));
   Evaluation evaluation;
   evaluation.result = summarize(outcome);
   evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
   if (job.keep_record) evaluation.record = std::move(record);
   return evaluation;
+}
+
+Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
+  refuse_endless(record);
+  const RunRecord ideal = ideal_iteration(job);
+  RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
+  outcome.ideal = &ideal;
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, slowest_iteration(ideal));
+  return sum_up(job, outcome, std::move(record));
 }
 
 Evaluation cannot_run(const Job& job, const std::string& policy, const std::string& reason) {
@@ -99,18 +108,14 @@ Evaluation evaluate_planned(const Job& job, const std::string& name, const Plan&
 Evaluation sum_up_changed(const Job& job, const std::string& policy, Graph changed, RunRecord record) {
   refuse_endless(record);
   const RunRecord trace_ideal = ideal_iteration(job);
-  const RunRecord ideal = ideal_iteration({changed, job.hardware, job.iterations, false, job.fold});
+  const RunRecord ideal = ideal_iteration(with_graph(job, changed, job.hardware));
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
-  outcome.record = &record;
   outcome.ideal = &ideal;
   outcome.ideal_time = trace_ideal.npus[0].iteration_end.back() - trace_ideal.npus[0].iteration_start.back();
   outcome.changed = &changed;
   outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound);
   outcome.bound->order = kAsGiven;
-  Evaluation evaluation;
-  evaluation.result = summarize(outcome);
-  evaluation.series = std::move(record.npus[static_cast<std::size_t>(evaluation.result.slowest)].series);
-  if (job.keep_record) evaluation.record = std::move(record);
+  Evaluation evaluation = sum_up(job, outcome, std::move(record));
   evaluation.changed = std::move(changed);
   return evaluation;
 }
@@ -120,7 +125,7 @@ Evaluation evaluate_static(const Job& job, const PolicySpec& policy) {
   Hardware hardware = job.hardware;
   if (made.one_copy_stream) hardware.transfer_engines = 1;
   const Graph& graph = made.graph ? *made.graph : job.graph;
-  const Job mine{graph, hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
+  const Job mine = with_graph(job, graph, hardware);
   RunRecord record = replay_job(mine, [&] { return std::make_unique<PlannedPolicy>(graph, made.plan); });
   if (made.graph) return sum_up_changed(job, policy.text(), std::move(*made.graph), std::move(record));
   Evaluation evaluation = sum_up(job, policy.text(), std::move(record));
@@ -138,7 +143,7 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
   RecomputeChoice choice =
       choose_recompute(job.graph, layers, [&](const Graph& graph) { return plan_of(graph, {}); });
   const Graph& graph = choice.graph ? *choice.graph : job.graph;
-  const Job mine{graph, job.hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
+  const Job mine = with_graph(job, graph, job.hardware);
   ReplayedPlans best = plan_and_replay(
       {&graph}, job.hardware, job.iterations, slack_of(policy),
       [&](int, const LinkSlack& slack) { return plan_of(graph, slack); },
@@ -202,8 +207,7 @@ Evaluation evaluate(const Job& job, const Plan& plan) {
     throw InfeasibleError("the plan breaks the rules:\n" + broken);
   if (!plan.order.empty()) {
     const Reordered moved = reorder(job.graph, plan);
-    const Job mine{moved.graph, job.hardware, job.iterations, job.keep_record, job.fold, job.series, job.bound};
-    return evaluate_planned(mine, "plan", moved.plan);
+    return evaluate_planned(with_graph(job, moved.graph, job.hardware), "plan", moved.plan);
   }
   Evaluation evaluation = evaluate_planned(job, "plan", plan);
   evaluation.plan = plan;

@@ -1,5 +1,5 @@
-// One policy on one workload and machine: plan if it plans, replay, and sum up. The only place where
-// planner and simulator meet.
+// One policy on one workload and machine: plan if it plans, replay, and sum up. Planner and simulator meet here and in
+// evaluate_ranks.h.
 #pragma once
 
 #include <optional>
