@@ -8,7 +8,6 @@
 #include "app/evaluate.h"
 #include "app/output.h"
 #include "sim/model/check.h"
-#include "sim/model/decimal.h"
 #include "sim/model/error.h"
 #include "sim/model/nearest_name.h"
 #include "sim/model/parse_units.h"
@@ -62,15 +61,6 @@ std::string to_json(const AskContext& context, const Answer& answer) {
 }
 
 }  // namespace
-
-double parse_share(const std::string& text, const std::string& where) {
-  std::string_view rest = text;
-  const std::optional<Decimal> decimal = take_decimal(rest);
-  const std::optional<double> value = decimal ? to_double(*decimal, rest == "%" ? -2 : 0) : std::nullopt;
-  if (!value || (!rest.empty() && rest != "%") || *value < 0 || *value > 1e6)
-    throw InputError(where, in_quotes(text), "a share, like 1% or 0.01");
-  return *value;
-}
 
 Target read_target(const AskOptions& options) {
   Target target;

@@ -42,7 +42,6 @@ struct Target {
   std::string text() const;  // "no stall", "at least 5 tokens/s"
 };
 Target read_target(const AskOptions& options);  // none asked for: no stall
-double parse_share(const std::string& text, const std::string& where);  // "1%" -> 0.01
 
 struct Trial {
   std::int64_t value = 0;

@@ -85,8 +85,8 @@ int trace_generate_command(const std::string& workload, const std::string& outpu
 }
 
 int trace_jitter_command(const std::string& trace, const std::string& by, std::uint64_t seed, const std::string& output) {
-  const double share = parse_percent(by, "--by");
-  if (share >= 1) throw InputError("--by", by, "a percentage from 0 on, below 100%");
+  const double share = parse_share(by, "--by");
+  if (share >= 1) throw InputError("--by", by, "below 100%");
   refuse_overwriting(output, {trace});
   write_output(output, graph_to_json(with_jitter(load_graph(trace), share, seed)));
   return 0;
@@ -125,7 +125,7 @@ int frontier_command(const PlanOptions& options, const Inputs& inputs, const Pla
 int plan_command(const PlanOptions& options) {
   refuse_overwriting(options.output, {options.trace, options.hardware});
   const double slowdown =
-      options.max_slowdown.empty() ? 0 : parse_percent(options.max_slowdown, "--max-slowdown");
+      options.max_slowdown.empty() ? 0 : parse_share(options.max_slowdown, "--max-slowdown");
   PlannerOptions planner;
   planner.bound = parse_bound_method(options.bound, "--bound");
   Inputs inputs = load_inputs(options);
@@ -134,7 +134,7 @@ int plan_command(const PlanOptions& options) {
   planner.effort = options.effort;
   planner.pinned = options.pinned;
   planner.addresses = options.addresses;
-  planner.read_slack = planner.write_slack = parse_percent(options.slack, "--slack");
+  planner.read_slack = planner.write_slack = parse_share(options.slack, "--slack");
   if (planner.read_slack > 100) throw InputError("--slack", options.slack, "at most 10000%");
   if (options.frontier) return frontier_command(options, inputs, planner);
   PlanOutcome outcome;

@@ -2,22 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "sim/model/error.h"
-
 namespace hyperoffload {
-
-double parse_percent(const std::string& text, const std::string& where) {
-  double value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || rest + 1 != end || *rest != '%' || !std::isfinite(value) || value < 0)
-    throw InputError(where, fmt::format("\"{}\"", text), "a percentage from 0 on, such as 1% or 0.5%");
-  return value / 100;
-}
 
 std::string frontier_to_json(const std::vector<FrontierPoint>& curve, const Graph& graph, const Hardware& hardware,
                              int iterations) {

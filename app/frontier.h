@@ -1,4 +1,4 @@
-// What `plan --frontier` and `plan --max-slowdown` read and write.
+// What `plan --frontier` writes.
 #pragma once
 
 #include <string>
@@ -7,9 +7,6 @@
 #include "planner/objectives.h"
 
 namespace hyperoffload {
-
-// "1%" -> 0.01; InputError otherwise.
-double parse_percent(const std::string& text, const std::string& where);
 
 // The curve, one object or row a point; fields as in docs/formats.md.
 std::string frontier_to_json(const std::vector<FrontierPoint>& curve, const Graph& graph, const Hardware& hardware,

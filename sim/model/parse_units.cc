@@ -109,4 +109,14 @@ Seconds parse_seconds(const std::string& text, const std::string& where) {
   return Seconds(parse_double(text, where, kTime));
 }
 
+double parse_share(const std::string& text, const std::string& where) {
+  std::string_view rest = text;
+  const std::optional<Decimal> number = take_decimal(rest);
+  const bool percent = rest == "%";
+  const std::optional<double> share = number ? to_double(*number, percent ? -2 : 0) : std::nullopt;
+  if (!share || *share < 0 || *share > 1e6 || (!percent && (!rest.empty() || *share >= 1)))
+    throw InputError(where, in_quotes(text), "a share, like 1% or 0.01 (from 100% on with its %)");
+  return *share;
+}
+
 }  // namespace hyperoffload

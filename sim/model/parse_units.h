@@ -17,5 +17,7 @@ Bytes parse_bytes(const std::string& text, const std::string& where);
 BytesPerSecond parse_rate(const std::string& text, const std::string& where);  // 0 is accepted
 FlopsPerSecond parse_flops_per_second(const std::string& text, const std::string& where);
 Seconds parse_seconds(const std::string& text, const std::string& where);
+// "1%" or "0.01" -> 0.01, to 1e6. A number from 1 on needs its %: a 5 would mean 500%.
+double parse_share(const std::string& text, const std::string& where);
 
 }  // namespace hyperoffload

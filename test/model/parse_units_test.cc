@@ -116,6 +116,18 @@ TEST_CASE("Rates, compute and times are the doubles nearest to what is written")
   CHECK(contains(input_error([] { parse_flops_per_second("1TFLOP", "x"); }), "TFLOPS"));
 }
 
+TEST_CASE("A share is a percentage or a number below 1") {
+  CHECK(parse_share("1%", "x") == 0.01);
+  CHECK(parse_share("0.01", "x") == 0.01);
+  CHECK(parse_share("0", "x") == 0);
+  CHECK(parse_share("150%", "x") == 1.5);
+  CHECK(parse_share("1e8%", "x") == 1e6);
+  for (const std::string wrong : {"1", "5", "-1%", "-0.1", "%", "", "1 %", "1%%", "fast", "2e8%", "inf%"}) {
+    INFO(wrong);
+    CHECK(contains(input_error([&] { parse_share(wrong, "--slack"); }), "--slack: found \"" + wrong + "\", expected a share"));
+  }
+}
+
 TEST_CASE("The shortest decimal of a double, shifted by powers of ten, reads back as the same double") {
   CHECK(shortest_decimal(0) == "0");
   CHECK(shortest_decimal(10e-6, 6) == "10");
