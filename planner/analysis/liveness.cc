@@ -74,7 +74,7 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
   for (int op = 0; op < graph.ops; ++op) {
     if (graph.in_pool[op]) continue;
     resident[op + 1] += graph.workspace[op];
-    resident[op + 2 <= positions ? op + 2 : positions] -= graph.workspace[op];
+    resident[op + 2] -= graph.workspace[op];
   }
   for (int p = 0; p < positions; ++p) resident[p + 1] += resident[p];
   resident.resize(positions);

@@ -45,8 +45,7 @@ void FairShare::share(double now) {
   double left = total_rate_;
   int open = active_count_;
   double level = 0;  // caps up to here are served in full
-  for (bool grown = true; grown && open > 0;) {
-    grown = false;
+  while (open > 0) {
     const double equal = left / open;
     double served = 0;
     int count = 0;
@@ -59,7 +58,6 @@ void FairShare::share(double now) {
     left -= served;
     open -= count;
     level = equal;
-    grown = true;
   }
   for (Flow& flow : flows_)
     if (flow.active) set_rate(flow, flow.cap <= level ? flow.cap : left / open, now);

@@ -36,16 +36,14 @@ Ticks StepClock::at(const std::vector<Ticks>& times, int position) const {
 }
 
 int StepClock::first_start_from(Ticks time) const {
-  const int turns =
-      period_ == 0 ? 0 : static_cast<int>(time >= 0 ? time / period_ : -((-time + period_ - 1) / period_));
+  const int turns = static_cast<int>(periods_before(time, period_));
   const Ticks local = time - turns * period_;
   const auto it = std::lower_bound(start_floor_.begin(), start_floor_.end(), local);
   return static_cast<int>(it - start_floor_.begin()) + turns * positions();
 }
 
 int StepClock::last_end_by(Ticks time) const {
-  const int turns =
-      period_ == 0 ? 0 : static_cast<int>(time >= 0 ? time / period_ : -((-time + period_ - 1) / period_));
+  const int turns = static_cast<int>(periods_before(time, period_));
   const Ticks local = time - turns * period_;
   const auto it = std::upper_bound(end_ceiling_.begin(), end_ceiling_.end(), local);
   return static_cast<int>(it - end_ceiling_.begin()) - 1 + turns * positions();

@@ -11,9 +11,7 @@ constexpr Ticks kFar = std::numeric_limits<Ticks>::max() / 4;
 }
 
 Ticks LinkLedger::origin(Ticks time) const {
-  if (period_ == 0) return 0;
-  const Ticks turns = time / period_ - (time % period_ < 0 ? 1 : 0);
-  return turns * period_;
+  return periods_before(time, period_) * period_;
 }
 
 TickSpan LinkLedger::hole_before(Ticks time, Ticks release) const {

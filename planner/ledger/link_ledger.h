@@ -20,6 +20,11 @@ namespace hyperoffload {
 using Ticks = std::int64_t;
 using TickSpan = std::pair<Ticks, Ticks>;  // half-open
 
+// Whole periods from 0 to `time`, rounded down (before 0 they are negative); 0 where nothing repeats.
+inline Ticks periods_before(Ticks time, Ticks period) {
+  return period == 0 ? 0 : time / period - (time % period < 0 ? 1 : 0);
+}
+
 struct Booking {
   Ticks start = 0, end = 0;     // of the whole, on the caller's axis
   std::vector<TickSpan> parts;  // on the ledger's axis: within [0, period)
