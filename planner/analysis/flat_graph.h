@@ -65,7 +65,7 @@ struct FlatGraph {
   std::span<const FlatAccess> accesses(int op) const {
     return {access_.data() + access_begin_[op], access_.data() + access_begin_[op + 1]};
   }
-  // Which op came last on each engine is what "done" means there: place on its engine, by op.
+  // An op's engine, and its place among the ops there: those before it are done when it starts.
   int engine(int op) const { return engine_[op]; }
   int place(int op) const { return graph->place_on_engine(OpId(op)); }
 

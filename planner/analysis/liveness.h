@@ -83,8 +83,9 @@ class Liveness {
 
   // From where a load behind `anchor` counts.
   int counts_from(int anchor) const {
-    const int turns = anchor < 0 ? 0 : anchor / positions * positions;
-    return anchor < 0 ? 0 : overlap_.counts_from[anchor - turns] + turns;
+    if (anchor < 0) return 0;
+    const int start = anchor / positions * positions;  // of its iteration
+    return start + overlap_.counts_from[anchor - start];
   }
   // The first anchor from `position` on, before `close`, behind which a load leaves `position` free; or
   // `close` if there is none.

@@ -2,7 +2,7 @@
 // link bytes that fit beside them, and by window the bytes it must have and the bytes it leaves behind.
 //
 // Places: an op's place on its engine; the place behind the last is the iteration's end. A *demand* is
-// a tensor's bytes in a rectangle: windows that begin in (after, from] and end at or behind `to`. For
+// a tensor's bytes in a rectangle: windows that begin in one range of places and end in another. For
 // windows of one length that is a range of begins, so sums by begin are differences. Bytes int64.
 #pragma once
 

@@ -24,7 +24,6 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph);
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
 
-//
 // What starts in HBM has no pool copy. In one cold pass a tensor that would have to be stored to leave
 // may start in the pool instead, if its first load hides, too: when its store would be late, or, with
 // kPoolFirst, always (it leaves the link out to what has no such choice).
