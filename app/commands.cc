@@ -155,7 +155,7 @@ int plan_command(const PlanOptions& options) {
     LeastHbm least = least_hbm(inputs.graph, inputs.hardware, planner, slowdown);
     const Bytes reserved = inputs.hardware.hbm_reserved, capacity = least.hbm + reserved;
     write_output("", fmt::format("{} B of HBM ({}) keep {:.4g}x the ideal time; at least {} B are proven to be needed{}\n",
-                                 capacity.value, show_bytes(static_cast<double>(capacity.value)), 1 + slowdown,
+                                 capacity.value, show_bytes(capacity.value), 1 + slowdown,
                                  (least.proven + reserved).value,
                                  reserved > Bytes(0) ? fmt::format("; {} B of it are reserved", reserved.value) : ""));
     inputs.hardware.hbm_capacity = capacity;

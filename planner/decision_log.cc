@@ -16,13 +16,11 @@
 namespace hyperoffload {
 namespace {
 
-std::string scaled(double value, double base, const std::vector<const char*>& units) {
+std::string three_digits(double bytes) {
+  const std::vector<const char*> units = {"B", "kB", "MB", "GB", "TB", "PB"};
   std::size_t u = 0;
-  while (u + 1 < units.size() && value >= base) {
-    value /= base;
-    ++u;
-  }
-  return fmt::format("{:.3g} {}", value, units[u]);
+  for (; u + 1 < units.size() && bytes >= 1000; ++u) bytes /= 1000;
+  return fmt::format("{:.3g} {}", bytes, units[u]);
 }
 
 class Explainer {
@@ -78,10 +76,9 @@ class Explainer {
 std::string Explainer::tensor_name(const Action& action) const {
   const Tensor& t = graph_.tensor(action.tensor);
   const bool whole = action.bytes() == t.bytes;
-  return whole ? fmt::format("{} ({})", t.name, show_bytes(static_cast<double>(t.bytes.value)))
+  return whole ? fmt::format("{} ({})", t.name, show_bytes(t.bytes.value))
                : fmt::format("{} [{}, {}) ({} of {})", t.name, action.from.value, action.to.value,
-                             show_bytes(static_cast<double>(action.bytes().value)),
-                             show_bytes(static_cast<double>(t.bytes.value)));
+                             show_bytes(action.bytes().value), show_bytes(t.bytes.value));
 }
 
 // The two accesses around the action's place, on the circle of iterations if there are several.
@@ -154,30 +151,29 @@ void Explainer::summary() {
   const std::string where = position == 0 ? "the iteration's start" : op_name(OpId(position - 1));
   const std::int64_t over = *peak - flat_.machine.hbm;
   log_.lines.push_back(fmt::format(
-      "everything resident needs {} at {}; HBM has {}: {}", show_bytes(static_cast<double>(*peak)), where,
-      show_bytes(static_cast<double>(flat_.machine.hbm)),
-      over > 0 ? show_bytes(static_cast<double>(over)) + " too little" : "enough, nothing need move"));
+      "everything resident needs {} at {}; HBM has {}: {}", show_bytes(*peak), where, show_bytes(flat_.machine.hbm),
+      over > 0 ? show_bytes(over) + " too little" : "enough, nothing need move"));
   if (plan_.actions.empty() && plan_.initial_pool.empty()) return;
-  double loaded = 0, stored = 0;
+  Bytes loaded, stored;
   for (const Action& action : plan_.actions) {
     if (!action.in_iteration(iterations_ - 1)) continue;
-    if (action.kind == ActionKind::kPrefetch) loaded += static_cast<double>(action.bytes().value);
-    if (action.kind == ActionKind::kStore) stored += static_cast<double>(action.bytes().value);
+    if (action.kind == ActionKind::kPrefetch) loaded += action.bytes();
+    if (action.kind == ActionKind::kStore) stored += action.bytes();
   }
   const double stall = walk_.last_iteration - ideal_;
   log_.lines.push_back(fmt::format("an iteration loads {} and stores {}; {} start in the pool",
-                                   show_bytes(loaded), show_bytes(stored), plan_.initial_pool.size()));
+                                   show_bytes(loaded.value), show_bytes(stored.value), plan_.initial_pool.size()));
   if (std::abs(stall) <= kClockNoise * ideal_)
     log_.lines.push_back(fmt::format("iteration {}, as with everything in HBM", show_seconds(walk_.last_iteration)));
   else
     log_.lines.push_back(fmt::format("iteration {} against {} with everything in HBM: {} slower ({:.3g} %)",
                                      show_seconds(walk_.last_iteration), show_seconds(ideal_),
                                      show_seconds(stall), ideal_ > 0 ? 100 * stall / ideal_ : 0));
-  const double link = loaded / std::min(flat_.machine.read_bandwidth, flat_.machine.hbm_bandwidth);
+  const double link =
+      static_cast<double>(loaded.value) / std::min(flat_.machine.read_bandwidth, flat_.machine.hbm_bandwidth);
   if (stall > 1e-3 * ideal_ && link > 0.9 * walk_.last_iteration)
-    log_.lines.push_back(fmt::format("bound by the link: {} take {} at {}/s, whatever the plan",
-                                     show_bytes(loaded), show_seconds(link),
-                                     show_bytes(flat_.machine.read_bandwidth)));
+    log_.lines.push_back(fmt::format("bound by the link: {} take {} at {}/s, whatever the plan", show_bytes(loaded.value),
+                                     show_seconds(link), three_digits(flat_.machine.read_bandwidth)));
   if (flat_.machine.estimate)
     log_.lines.push_back("an estimate: NPUs share a pool port, an equal share at all times is assumed");
 }
@@ -209,9 +205,9 @@ void Explainer::about_gaps(TensorId t) {
       most = std::max(most, {liveness.resident[static_cast<std::size_t>(op + 1)], op});
     if (most.second < 0) return std::string();
     const std::int64_t over = most.first - flat_.machine.hbm;
-    return fmt::format("; meanwhile everything resident needs {} at {}, {}", show_bytes(static_cast<double>(most.first)),
+    return fmt::format("; meanwhile everything resident needs {} at {}, {}", show_bytes(most.first),
                        op_name(OpId(most.second)),
-                       over > 0 ? show_bytes(static_cast<double>(over)) + " more than HBM has" : "and HBM has room");
+                       over > 0 ? show_bytes(over) + " more than HBM has" : "and HBM has room");
   };
   for (std::size_t k = 0; k + 1 < accesses.size(); ++k)
     if (accesses[k + 1].op.value > accesses[k].op.value + 1)
@@ -247,7 +243,7 @@ void Explainer::about_tensor(TensorId t) {
     if (accesses.size() > 6) uses += fmt::format(", ... {}", op_name(accesses.back().op));
   }
   log_.lines.push_back(fmt::format("tensor {}: {}, {}, {}; {}", tensor.name, to_string(tensor.kind),
-                                   show_bytes(static_cast<double>(tensor.bytes.value)),
+                                   show_bytes(tensor.bytes.value),
                                    tensor.persistent ? "persistent" : "alive from its first use to its last", uses));
   const bool starts_there = tensor.initial == Tier::kPool ||
                             std::find(plan_.initial_pool.begin(), plan_.initial_pool.end(), t) != plan_.initial_pool.end();
@@ -267,7 +263,7 @@ void Explainer::about_tensor(TensorId t) {
 std::string Explainer::operand_words(OpId op, TensorId t, bool reads) const {
   const Tensor& tensor = graph_.tensor(t);
   std::string words = fmt::format("{} {} ({})", reads ? "reads" : "writes", tensor.name,
-                                  show_bytes(static_cast<double>(tensor.bytes.value)));
+                                  show_bytes(tensor.bytes.value));
   if (!reads) return words + (graph_.birth(t) == op ? ": born here" : "");
   const TransferWalk* last = nullptr;  // that ended before the op started, or for which it waited
   for (std::size_t a = 0; a < plan_.actions.size(); ++a)
@@ -289,13 +285,12 @@ void Explainer::about_op(OpId op) {
   if (w.resident > w.ready) line += fmt::format("; waits {} for bytes", show_seconds(w.resident - w.ready));
   if (w.start > w.resident) line += fmt::format("; waits {} for room", show_seconds(w.start - w.resident));
   log_.lines.push_back(line);
-  log_.lines.push_back(fmt::format("as it starts {} of {} in HBM are taken",
-                                   show_bytes(static_cast<double>(taken_[op.index()])),
-                                   show_bytes(static_cast<double>(flat_.machine.hbm))));
+  log_.lines.push_back(fmt::format("as it starts {} of {} in HBM are taken", show_bytes(taken_[op.index()]),
+                                   show_bytes(flat_.machine.hbm)));
   for (const TensorId t : graph_.op(op).reads) log_.lines.push_back(operand_words(op, t, true));
   for (const TensorId t : graph_.op(op).writes) log_.lines.push_back(operand_words(op, t, false));
   if (graph_.op(op).workspace > Bytes(0))
-    log_.lines.push_back(fmt::format("workspace of {}", show_bytes(static_cast<double>(graph_.op(op).workspace.value))));
+    log_.lines.push_back(fmt::format("workspace of {}", show_bytes(graph_.op(op).workspace.value)));
   for (std::size_t a = 0; a < plan_.actions.size(); ++a)
     if (plan_.actions[a].before_op == op || plan_.actions[a].after_op == op)
       log_.lines.push_back(action_line(a) + slack_words(a));
@@ -330,7 +325,7 @@ std::string explain_name(const Graph& graph, const Hardware& hardware, const Pla
                    nearest.best().empty() ? "the name of one" : in_quotes(nearest.best()) + " or another name");
 }
 
-std::string show_bytes(double bytes) { return scaled(bytes, 1000, {"B", "kB", "MB", "GB", "TB", "PB"}); }
+std::string show_bytes(std::int64_t bytes) { return three_digits(static_cast<double>(bytes)); }
 
 std::string show_seconds(double seconds) {
   if (seconds == 0) return "0 s";

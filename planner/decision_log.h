@@ -5,6 +5,7 @@
 // O(actions + ops) beside one walk.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ std::string explain_name(const Graph& graph, const Hardware& hardware, const Pla
                          const std::string& name);
 
 // "1.5 GB", "640 us": three digits, for people.
-std::string show_bytes(double bytes);
+std::string show_bytes(std::int64_t bytes);
 std::string show_seconds(double seconds);
 
 }  // namespace hyperoffload

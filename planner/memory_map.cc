@@ -146,8 +146,6 @@ class Mapper {
   MemoryMap map_;
 };
 
-std::string shown_bytes(std::int64_t bytes) { return show_bytes(static_cast<double>(bytes)); }
-
 // A name in so many characters, its end kept: that is where names differ.
 std::string fitted(const std::string& name, std::size_t width) {
   std::string text;
@@ -170,8 +168,8 @@ std::string stack(const MemoryMap& map, std::size_t label) {
   for (int line = kHeight; line-- > 0;) {
     const double level = (line + 0.5) / kHeight * static_cast<double>(map.capacity);
     std::string name;
-    if (line == kHeight - 1) name = "HBM " + shown_bytes(map.capacity);
-    if (line == kHeight / 2) name = shown_bytes(map.capacity / 2);
+    if (line == kHeight - 1) name = "HBM " + show_bytes(map.capacity);
+    if (line == kHeight / 2) name = show_bytes(map.capacity / 2);
     if (line == 0) name = "0 B";
     std::string row;
     for (const MapColumn& column : map.columns) row += letter_at(column, level);
@@ -227,16 +225,16 @@ std::string draw_memory_map(const Graph& graph, const Hardware& hardware, const 
       std::max_element(map.columns.begin(), map.columns.end(),
                        [](const MapColumn& a, const MapColumn& b) { return a.total < b.total; });
   const std::string before =
-      map.peak > fullest->total ? fmt::format(" ({} in an iteration before)", shown_bytes(map.peak)) : "";
+      map.peak > fullest->total ? fmt::format(" ({} in an iteration before)", show_bytes(map.peak)) : "";
   std::string text = stack(map, label);
   text += wrapped(fmt::format("a column is {}, {} ops in {}; at most {} taken, at {}{}; {}",
                               each == 1 ? "an op" : fmt::format("{} ops (the fullest instant)", each),
-                              graph.ops().size(), show_seconds(map.seconds), shown_bytes(fullest->total),
+                              graph.ops().size(), show_seconds(map.seconds), show_bytes(fullest->total),
                               fitted(graph.op(OpId(fullest->op)).name, 30), before, legend(map)),
                   all);
   text += '\n';
   for (const MapRow& row : map.rows) {
-    const std::string size = shown_bytes(graph.tensor(row.tensor).bytes.value);
+    const std::string size = show_bytes(graph.tensor(row.tensor).bytes.value);
     const std::string name = fitted(graph.tensor(row.tensor).name, label - size.size() - 1);
     std::string line = fmt::format("{:<{}} {} |{}", name, label - size.size() - 1, size, row.places);
     line.erase(line.find_last_not_of(' ') + 1);
