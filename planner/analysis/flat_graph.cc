@@ -75,4 +75,11 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
   }
 }
 
+std::int64_t FlatGraph::working_set(int op) const {
+  if (in_pool[op]) return 0;
+  std::int64_t sum = workspace[op];
+  for (const FlatAccess& access : accesses(op)) sum += bytes[access.tensor];
+  return sum;
+}
+
 }  // namespace hyperoffload

@@ -68,6 +68,8 @@ struct FlatGraph {
   // An op's engine, and its place among the ops there: those before it are done when it starts.
   int engine(int op) const { return engine_[op]; }
   int place(int op) const { return graph->place_on_engine(OpId(op)); }
+  // HBM bytes that must be there while it runs: workspace and all it accesses; none of an op in the pool.
+  std::int64_t working_set(int op) const;
 
  private:
   std::vector<FlatAccess> access_;

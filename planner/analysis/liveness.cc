@@ -105,11 +105,7 @@ void Liveness::add_pool_residents(const FlatGraph& graph) {
 void Liveness::add_working_sets(const FlatGraph& graph) {
   working_set = overlap_.charge;
   working_set[0] = graph.input_bytes;
-  for (int op = 0; op < graph.ops; ++op) {
-    if (graph.in_pool[op]) continue;
-    working_set[op + 1] += graph.workspace[op];
-    for (const FlatAccess& access : graph.accesses(op)) working_set[op + 1] += graph.bytes[access.tensor];
-  }
+  for (int op = 0; op < graph.ops; ++op) working_set[op + 1] += graph.working_set(op);
   add_pinned(graph);
   // What op 0 reads is there or on its way when the iteration starts: nothing can be told to come later.
   if (graph.in_pool[0]) return;

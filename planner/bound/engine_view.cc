@@ -9,12 +9,7 @@ EngineView::EngineView(const FlatGraph& graph, int engine, int iterations, bool 
     : iterations_(iterations), circle_(circle) {
   for (OpId id : graph.graph->engine_ops(EngineId(engine))) {
     op.push_back(id.value);
-    std::int64_t bytes = 0;
-    if (!graph.in_pool[id.index()]) {
-      bytes = graph.workspace[id.index()];
-      for (const FlatAccess& access : graph.accesses(id.value)) bytes += graph.bytes[access.tensor];
-    }
-    working_set.push_back(bytes);
+    working_set.push_back(graph.working_set(id.value));
   }
   places = static_cast<int>(op.size());
   place_others(graph, engine);

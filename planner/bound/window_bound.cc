@@ -220,12 +220,7 @@ std::int64_t WindowBound::least_hbm(int engine, const Window& w) const {
 
 std::int64_t WindowBound::least_hbm() const {
   std::int64_t least = graph_.input_bytes;
-  for (int op = 0; op < graph_.ops; ++op) {
-    if (graph_.in_pool[op]) continue;
-    std::int64_t bytes = graph_.workspace[op];
-    for (const FlatAccess& access : graph_.accesses(op)) bytes += graph_.bytes[access.tensor];
-    least = std::max(least, bytes);
-  }
+  for (int op = 0; op < graph_.ops; ++op) least = std::max(least, graph_.working_set(op));
   for (int e = 0; e < graph_.engines; ++e)
     for (int place = 1; place <= lines_[e].places; ++place)
       windows_[e].ending_at(place, [&](const Window& w) { least = std::max(least, least_hbm(e, w)); });
