@@ -23,20 +23,15 @@ EngineView::EngineView(const FlatGraph& graph, int engine, int iterations, bool 
 
 void EngineView::place_others(const FlatGraph& graph, int engine) {
   around_.assign(graph.ops, {-1, 2 * places});
-  const auto before = [&](int o, auto visit) {
-    for (OpId d : graph.graph->cross_engine_deps(OpId(o))) visit(d.value);
-    if (graph.place(o) > 0)
-      visit(graph.graph->engine_ops(EngineId(graph.engine(o)))[graph.place(o) - 1].value);
-  };
   const auto own = [&](int o) { return graph.engine(o) == engine; };
   for (int o = 0; o < graph.ops; ++o)
-    before(o, [&](int d) {
-      const int end = own(d) ? 2 * graph.place(d) + 1 : around_[d].done;
+    graph.graph->for_each_before(OpId(o), [&](OpId before) {
+      const int d = before.value, end = own(d) ? 2 * graph.place(d) + 1 : around_[d].done;
       around_[o].done = std::max(around_[o].done, end);
     });
   for (int o = graph.ops - 1; o >= 0; --o)
-    before(o, [&](int d) {
-      const int start = own(o) ? 2 * graph.place(o) : around_[o].next;
+    graph.graph->for_each_before(OpId(o), [&](OpId before) {
+      const int d = before.value, start = own(o) ? 2 * graph.place(o) : around_[o].next;
       around_[d].next = std::min(around_[d].next, start);
     });
 }

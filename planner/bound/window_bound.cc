@@ -153,18 +153,14 @@ std::vector<std::int64_t> WindowBound::bound_to_pool(int engine) const {
 void WindowBound::find_earliest_and_tails() {
   earliest_.assign(graph_.ops, 0);
   tail_.assign(graph_.ops, 0);
-  const auto before = [&](int op, auto visit) {
-    for (OpId d : graph_.graph->cross_engine_deps(OpId(op))) visit(d.value);
-    const auto& queue = graph_.graph->engine_ops(EngineId(graph_.engine(op)));
-    if (graph_.place(op) > 0) visit(queue[graph_.place(op) - 1].value);
-  };
   for (int op = 0; op < graph_.ops; ++op)
-    before(op, [&](int d) {
-      earliest_[op] = std::max(earliest_[op], earliest_[d] + graph_.cost[d].alone.value);
+    graph_.graph->for_each_before(OpId(op), [&](OpId d) {
+      earliest_[op] = std::max(earliest_[op], earliest_[d.index()] + graph_.cost[d.index()].alone.value);
     });
   for (int op = graph_.ops - 1; op >= 0; --op) {
     tail_[op] += graph_.cost[op].alone.value;
-    before(op, [&](int d) { tail_[d] = std::max(tail_[d], tail_[op]); });
+    graph_.graph->for_each_before(OpId(op),
+                                  [&](OpId d) { tail_[d.index()] = std::max(tail_[d.index()], tail_[op]); });
   }
 }
 
