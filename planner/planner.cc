@@ -53,14 +53,9 @@ bool must_visit_pool(const Graph& graph, TensorId tensor) {
   return false;
 }
 
-Bound by_method(const FlatGraph& graph, double ideal, int iterations, BoundMethod method) {
-  return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations) : window_bound(graph, ideal, iterations);
-}
-
 Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iterations, BoundMethod method) {
   graph.machine = best_npu(hardware);
-  return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations)
-                                    : window_bound(graph, ideal, iterations);
+  return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations) : window_bound(graph, ideal, iterations);
 }
 
 // With links as slow as transfers are to be placed for.
@@ -158,12 +153,11 @@ Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) 
 
 RankBound rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank, BoundMethod method, Seconds time) {
   if (!countable(graph, hardware.allocation)) return {{Bytes(0), Seconds(0), "none"}, Seconds(0)};
-  FlatGraph flat(graph, hardware, rank);
-  flat.machine.read_bandwidth = alone_link(hardware, true).bandwidth.value;
-  flat.machine.write_bandwidth = alone_link(hardware, false).bandwidth.value;
+  const FlatGraph flat(graph, hardware, rank);
   const double ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
-  Bound bound = by_method(flat, ideal, iterations, method);
-  if (time.value > ideal * (1 + 1e-8)) bound.hbm_peak = by_method(flat, time.value, iterations, method).hbm_peak;
+  Bound bound = bound_of(flat, hardware, ideal, iterations, method);
+  if (time.value > ideal * (1 + 1e-8))
+    bound.hbm_peak = bound_of(flat, hardware, time.value, iterations, method).hbm_peak;
   return {bound, Seconds(ideal)};
 }
 

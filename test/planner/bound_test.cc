@@ -89,6 +89,21 @@ TEST_CASE("bound: copies and kernels share HBM bandwidth") {
   CHECK(bound(g, h, 2) == Approx((100 + 40) / 10.0 - 10));
 }
 
+TEST_CASE("bound: copies of a rank may all come over the faster path of a supernode") {
+  // 10 B of 20 come twice, as above; from a socket of its own node at 4 B/s and 1 s, from the other at 2 B/s and 3 s.
+  Toy t;
+  for (int i = 0; i < 3; ++i) t.op(1, {t.weight("w" + std::to_string(i), 10)});
+  const Graph g = t.build();
+  Hardware h = machine(10, 4, 4, 1);
+  h.link_far = Path{{BytesPerSecond(2), Seconds(3)}, {BytesPerSecond(2), Seconds(3)}};
+  h.npu_count = 2;
+  h.nodes = Nodes{2, 1, 1};
+  h.placement = {Spread::kHash, true, Bytes(10)};
+  const double least = 2 * (1 + 10 / 4.0 - 1);
+  CHECK(rank_bound(g, h, 2, 1, BoundMethod::kWindow, Seconds(3)).bound.stall.value == Approx(least));
+  CHECK(bound(g, h, 2) == Approx(least));
+}
+
 TEST_CASE("bound: overlapping engines count from the earliest start to the latest tail") {
   Toy t;
   const TensorId a = t.weight("a", 10), b = t.weight("b", 10), x = t.activation("x", 1);
