@@ -91,11 +91,14 @@ TEST_CASE("planner: a prefetch goes as late as still hides, with a margin") {
   const Graph g = weights(4);
   const PlanOutcome outcome = planned(g, machine(30, 2, 2));
   CHECK(stall(outcome) == 0);
+  int prefetches = 0;
   for (const Action& action : outcome.plan.actions)
     if (action.kind == ActionKind::kPrefetch) {
       CHECK(action.tensor == TensorId(3));
       CHECK(action.after_op == OpId(1));
+      ++prefetches;
     }
+  CHECK(prefetches == 1);
 }
 
 TEST_CASE("planner: streamed weights stall nothing while the link keeps up, else exactly what it lacks") {

@@ -130,13 +130,16 @@ TEST_CASE("planner: with several engines and ops in the pool, too, or it says th
 }
 
 TEST_CASE("planner: no plan is slower than loading on demand") {
+  int compared = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     INFO("seed " << seed);
     const Case c = tight_case(seed, false, false);
     const PlanOutcome outcome = make_plan(c.graph, c.hardware, {c.iterations, 1, false});
-    if (!outcome.plan.actions.empty())
-      CHECK(outcome.plan.prediction->iteration.value <= on_demand_time(c) * (1 + 1e-9));
+    if (outcome.plan.actions.empty()) continue;
+    CHECK(outcome.plan.prediction->iteration.value <= on_demand_time(c) * (1 + 1e-9));
+    ++compared;
   }
+  CHECK(compared > 0);
 }
 
 TEST_CASE("planner: no load that an op waits for does better one op earlier") {
