@@ -82,16 +82,21 @@ std::string between(const Range& range, int i) {
   return (whole ? fmt::format("{:.0f}", value) : fmt::format("{:.15g}", value)) + std::string(unit);
 }
 
-bool looks_like_range(const YamlNode& item) {
-  if (!item.is_scalar()) return false;
-  const std::string text = item.flow_text();
+bool looks_like_range(const std::string& text) {
   return (std::isdigit(static_cast<unsigned char>(text[0])) || text[0] == '-') &&
          text.find("..") != std::string::npos && text.find("/../") == std::string::npos;
 }
 
+// Without quotes: in quotes it is text.
+bool is_range(const YamlNode& item) { return item.is_scalar() && looks_like_range(item.flow_text()); }
+bool is_quoted_range(const YamlNode& item) {
+  const std::string text = item.is_scalar() ? item.flow_text() : "";
+  return text.starts_with('"') && looks_like_range(text.substr(1));
+}
+
 // One item of a list, or the scalar in its place: itself, or the values of a range.
 void append_values(const YamlNode& item, std::vector<YamlNode>& values) {
-  if (!looks_like_range(item)) {
+  if (!is_range(item)) {
     values.push_back(item);
     return;
   }
@@ -110,8 +115,10 @@ std::vector<YamlNode> read_values(const YamlNode& node) {
   if (node.is_list()) {
     for (const YamlNode& item : node.list()) append_values(item, values);
     if (values.empty()) node.fail("an empty list", "at least one value");
-  } else if (looks_like_range(node)) {
+  } else if (is_range(node)) {
     append_values(node, values);
+  } else if (is_quoted_range(node)) {
+    node.fail(in_quotes(node.string()) + " in quotes, which make it a text", "a range without them");
   } else {
     node.fail(fmt::format("a list of values, or a range {}", kRangeForm));
   }

@@ -339,6 +339,8 @@ TEST_CASE("a wrong sweep is one sentence with its line, and no file") {
       {"sweep: {hbm: 20kB..1GiB x 3}", "two units"},
       {"sweep: {hbm: 20kB..30kB x 1}", "1 values"},
       {"sweep: {hbm: 20kB..30kB}", "FROM..TO x N"},
+      {"sweep: {hbm: \"20kB..30kB x 3\"}",
+       "found \"20kB..30kB x 3\" in quotes, which make it a text, expected a range without them"},
       {"sweep: {hbm: 20kB..30kB x 3 cubic}", "FROM..TO x N"},
       {"sweep: {hbm: 0kB..30kB x 3 log}", "above 0"},
       {"sweep: {hbm: 20kB..30kB x 99999999}", "99999999 values"},
