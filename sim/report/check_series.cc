@@ -20,13 +20,14 @@ void expect_same(const JsonNode& found, const Json& expected) {
   if (found.value != expected) found.fail(json_text(expected) + ", " + kSameRun);
 }
 
-// Shortest texts read back exactly; differences of instants are rounded once.
-void expect_length(const JsonNode& window, Seconds expected) {
+// The window's length. Shortest texts read back exactly; differences of instants are rounded once.
+double expect_length(const JsonNode& window, Seconds expected) {
   const double end = window.at("end_s").finite(), length = end - window.at("start_s").finite();
   window.at("end_s").expect(length >= 0, "an end behind start_s");
   if (std::abs(length - expected.value) > 1e-9 * std::max(end, expected.value))
     throw InputError(window.where, fmt::format("an iteration of {} s", length),
                      fmt::format("{} s, {}", expected.value, kSameRun));
+  return length;
 }
 
 // A list of `size` numbers; the highest of them.
@@ -73,8 +74,7 @@ void check_use(const JsonNode& use, double length) {
 }
 
 void check_window(const JsonNode& window, Seconds expected, Bytes peak) {
-  expect_length(window, expected);
-  const double length = window.at("end_s").finite() - window.at("start_s").finite();
+  const double length = expect_length(window, expected);
   check_memory(window.at("memory"), length, peak);
   check_use(window.at("use"), length);
 }

@@ -1,7 +1,6 @@
 #include "sim/report/result_csv.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "sim/report/result_fields.h"
@@ -11,9 +10,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Every field filled in, so that the columns don't depend on what one run happens to have.
+// Every field filled in, so that the columns don't depend on what one run happens to have: null are only numbers
+// that may be missing.
 Result full_result() {
   Result r;
+  r.reason = "none";
   r.npus.emplace_back();
   r.bound.emplace();
   r.planner.emplace();
@@ -71,11 +72,10 @@ std::string joined(const std::vector<std::string>& fields) {
 }  // namespace
 
 CsvKind csv_kind(const std::string& column) {
-  constexpr std::array kTexts = {"trace",        "hardware",    "policy",           "reason",
-                                 "bound.method", "bound.order", "binding.resource", "binding.sentence"};
-  const auto among = [&](const auto& names) { return std::find(names.begin(), names.end(), column) != names.end(); };
-  if (column == "fits") return CsvKind::kBoolean;
-  return among(kTexts) || !among(columns()) ? CsvKind::kText : CsvKind::kNumber;
+  const Json tree = result_fields(full_result());
+  const Json* value = find(tree, column);
+  if (!value || value->is_string() || value->is_structured()) return CsvKind::kText;
+  return value->is_boolean() ? CsvKind::kBoolean : CsvKind::kNumber;
 }
 
 std::string csv_header(const std::vector<std::string>& extra) {

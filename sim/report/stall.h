@@ -28,7 +28,7 @@ struct StallInput {
   int iteration = 0;                 // the one looked at
   const NpuRecord* ideal = nullptr;  // for the ops' ideal durations; null: OpRecord::alone
   int ideal_iteration = 0;
-  Seconds stall;  // what the causes have to add up to
+  Seconds stall{};  // what the causes have to add up to
   const Hardware* hardware = nullptr;  // whose fabric carries collectives; null: none does
 };
 
