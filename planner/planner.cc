@@ -24,8 +24,7 @@ namespace {
 
 // Whether something must be moved or placed even if all fits.
 bool pool_takes_part(const FlatGraph& graph) {
-  return std::count(graph.bound_to_pool.begin(), graph.bound_to_pool.end(), 1) > 0 ||
-         std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
+  return graph.any_in_pool || std::count(graph.bound_to_pool.begin(), graph.bound_to_pool.end(), 1) > 0;
 }
 
 // The passes add bytes in 64 bits without looking: beyond 2^62 B in all, which no machine has, they don't

@@ -64,6 +64,7 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
     cost.push_back(op_cost(op, hardware, rank));
     workspace.push_back(op.workspace.value);
     in_pool.push_back(op.memory == Tier::kPool);
+    any_in_pool |= op.memory == Tier::kPool;
     engine_.push_back(op.engine.value);
     for_each_access(op, [&](TensorId t, bool reads, bool writes) { access_.push_back({t.value, reads, writes}); });
     access_begin_.push_back(static_cast<std::uint32_t>(access_.size()));

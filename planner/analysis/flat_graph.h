@@ -56,6 +56,7 @@ struct FlatGraph {
   std::vector<std::int64_t> workspace;  // by op
   std::vector<std::int64_t> bytes;      // by tensor
   std::vector<char> in_pool;            // by op: its tensors must be in the pool
+  bool any_in_pool = false;             // of those ops
   std::vector<char> persistent;         // by tensor
   std::vector<char> stays;              // by tensor: never leaves HBM (none, unless set)
   std::vector<char> bound_to_pool;      // by tensor: `initial: pool`
