@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <climits>
-#include <cmath>
 #include <limits>
 
 #include "planner/cost/fair_share.h"
 #include "planner/cost/plan_index.h"
+#include "planner/cost/tensor_progress.h"
+#include "planner/cost/transfer_queue.h"
 #include "planner/cost/walk_memory.h"
 
 namespace hyperoffload {
@@ -22,38 +23,11 @@ struct Engine {
   OpWalk op;
 };
 
-struct Queue {
-  Queue(const std::vector<std::int32_t>& actions, const Plan& plan, int share_slot, double bytes_per_second,
-        double seconds)
-      : list(&actions), slot(share_slot), bandwidth(bytes_per_second), latency(seconds) {
-    for (std::int32_t a : actions) any_later |= plan.actions[a].in_iteration(1);
-  }
-  const std::vector<std::int32_t>* list;
-  int slot;                   // in FairShare
-  double bandwidth, latency;  // of its link
-  bool any_later = false;     // has actions after the first iteration
-  std::size_t next = 0;
-  int iteration = 0;  // body the head belongs to; INT_MAX: exhausted
-  bool busy = false, queued = false, flowing = false;
-  TransferWalk transfer;
-};
-
-// Where a queue stands at an iteration's start, for finding that two iterations are alike.
-struct QueueState {
-  std::size_t next = 0;
-  int lag = 0;
-  bool busy = false, flowing = false;
-  double left = 0;  // seconds to its next event
-};
+// What an iteration starts in, for finding that two are alike.
 struct BoundaryState {
   QueueState queues[2];
   std::int64_t hbm = 0, pool = 0;
 };
-
-bool same(const QueueState& a, const QueueState& b, double tolerance) {
-  return a.next == b.next && a.lag == b.lag && a.busy == b.busy && a.flowing == b.flowing &&
-         std::abs(a.left - b.left) <= tolerance;
-}
 
 class Walker {
  public:
@@ -65,17 +39,11 @@ class Walker {
         memory_(graph, plan, index_.starts_in_pool, options.watch),
         share_(graph.machine.hbm_bandwidth, graph.engines + 2),
         engines_(graph.engines),
-        queues_{Queue(index_.loads, plan, graph.engines, graph.machine.read_bandwidth,
-                      graph.machine.read_latency),
-                Queue(index_.stores, plan, graph.engines + 1, graph.machine.write_bandwidth,
-                      graph.machine.write_latency)},
-        accesses_done_(graph.tensors),
-        lives_(graph.tensors),
-        done_(graph.tensors),
-        cursor_(graph.tensors),
-        cursor_iteration_(graph.tensors),
-        last_action_(graph.tensors, -1),
-        last_action_end_(graph.tensors) {}
+        queues_{TransferQueue(index_.loads, plan, graph.engines, graph.machine.read_bandwidth,
+                              graph.machine.read_latency),
+                TransferQueue(index_.stores, plan, graph.engines + 1, graph.machine.write_bandwidth,
+                              graph.machine.write_latency)},
+        progress_(graph, plan, index_, options.iterations) {}
 
   Walk run();
 
@@ -85,11 +53,6 @@ class Walker {
     return static_cast<std::size_t>(graph_.place(op)) < engines_[graph_.engine(op)].next;
   }
   bool instant(double time) const { return time <= now_ + 1e-12 + 1e-15 * now_; }
-  std::int64_t actions_before(int tensor, int iteration) const {
-    const TensorActions& c = index_.counts[tensor];
-    return iteration == 0 ? 0 : c.first + static_cast<std::int64_t>(iteration - 1) * c.later;
-  }
-  std::int64_t needed(const Gate& gate) const;
   bool action_ready(int action, int iteration) const;
   void tell_taken(int op = -1) const {
     if (options_.on_take && iteration_ == options_.iterations - 1) options_.on_take(op, memory_);
@@ -105,12 +68,9 @@ class Walker {
   bool take_inputs();
   bool start_op(Engine& engine, int e);
   void end_op(Engine& engine);
-  void settle_head(Queue& queue) const;
-  bool start_transfer(Queue& queue);
-  void end_transfer(Queue& queue);
+  bool start_transfer(TransferQueue& queue);
+  void end_transfer(TransferQueue& queue);
   void detach_ready(int tensor);
-  void finish_action(int tensor, int action);
-  void settle_cursor(int tensor);
   void die_if_over(int tensor);
   void start_all();
   bool start_something();
@@ -125,12 +85,8 @@ class Walker {
   WalkMemory memory_;
   FairShare share_;
   std::vector<Engine> engines_;
-  Queue queues_[2];
-  std::vector<std::int32_t> accesses_done_, lives_;      // by tensor: of this life; lives ended
-  std::vector<std::int64_t> done_;                       // by tensor: actions done, all iterations
-  std::vector<std::int32_t> cursor_, cursor_iteration_;  // by tensor: its next action
-  std::vector<std::int32_t> last_action_;
-  std::vector<double> last_action_end_;
+  TransferQueue queues_[2];
+  TensorProgress progress_;
   std::vector<std::pair<int, int>> heads_;  // (op, engine) of idle engines, in program order
   double now_ = 0, previous_start_ = 0;
   int iteration_ = 0, ops_done_ = 0;
@@ -139,22 +95,11 @@ class Walker {
   Walk walk_;
 };
 
-std::int64_t Walker::needed(const Gate& gate) const {
-  const TensorActions& c = index_.counts[gate.tensor];
-  const int own = iteration_ == 0 ? gate.first : gate.later;
-  const std::int64_t before = actions_before(gate.tensor, iteration_);
-  if (own > 0) return before + own;
-  if (gate.all || iteration_ == 0) return before;
-  if (iteration_ >= 2 && c.last_later > 0) return actions_before(gate.tensor, iteration_ - 1) + c.last_later;
-  return c.last_first;
-}
-
 // All it waits for is done, except room. It must be its tensor's next action.
 bool Walker::action_ready(int action, int iteration) const {
   if (iteration > iteration_) return false;
   const int tensor = plan_.actions[action].tensor.value;
-  if (cursor_iteration_[tensor] != iteration || index_.by_tensor[tensor][cursor_[tensor]] != action)
-    return false;
+  if (!progress_.is_next(tensor, action, iteration)) return false;
   if (iteration < iteration_) return true;
   if (!open_ && graph_.graph->is_input(TensorId(tensor))) return false;
   const OpId after = plan_.actions[action].after_op;
@@ -180,37 +125,21 @@ void Walker::begin_iteration(int iteration) {
 void Walker::jump_if_steady() {
   const double period = now_ - previous_start_;
   BoundaryState state;
-  for (int q = 0; q < 2; ++q) {
-    const Queue& queue = queues_[q];
-    QueueState& s = state.queues[q];
-    s = {queue.next, queue.iteration == INT_MAX ? INT_MAX : queue.iteration - iteration_, queue.busy,
-         queue.flowing, 0};
-    if (queue.busy) s.left = (queue.flowing ? share_.end(queue.slot) : queue.transfer.flow_start) - now_;
-  }
+  for (int q = 0; q < 2; ++q) state.queues[q] = queues_[q].state(share_, iteration_, now_);
   state.hbm = memory_.hbm_used();
   state.pool = memory_.pool_used();
-  const bool alike = iteration_ >= 2 && state.hbm == boundary_.hbm && state.pool == boundary_.pool &&
-                     same(state.queues[0], boundary_.queues[0], 1e-12 * period) &&
-                     same(state.queues[1], boundary_.queues[1], 1e-12 * period);
+  const bool steady = iteration_ >= 2 && state.hbm == boundary_.hbm && state.pool == boundary_.pool &&
+                      alike(state.queues[0], boundary_.queues[0], 1e-12 * period) &&
+                      alike(state.queues[1], boundary_.queues[1], 1e-12 * period);
   boundary_ = state;
   const int skipped = options_.iterations - 1 - iteration_;
-  if (!alike || skipped <= 0 || options_.record == WalkRecord::kEverything || options_.watch) return;
+  if (!steady || skipped <= 0 || options_.record == WalkRecord::kEverything || options_.watch) return;
   const double seconds = period * skipped;
   now_ += seconds;
   iteration_ += skipped;
   share_.shift(seconds);
-  for (Queue& queue : queues_) {
-    if (queue.iteration != INT_MAX) queue.iteration += skipped;
-    queue.transfer.iteration += skipped;
-    for (double* t : {&queue.transfer.queued, &queue.transfer.start, &queue.transfer.flow_start})
-      *t += seconds;
-  }
-  for (int t = 0; t < graph_.tensors; ++t) {
-    lives_[t] += skipped;
-    done_[t] += static_cast<std::int64_t>(skipped) * index_.counts[t].later;
-    if (cursor_iteration_[t] != INT_MAX) cursor_iteration_[t] += skipped;
-    last_action_end_[t] += seconds;
-  }
+  for (TransferQueue& queue : queues_) queue.skip(skipped, seconds);
+  progress_.skip(skipped, seconds);
 }
 
 bool Walker::take_inputs() {
@@ -218,7 +147,7 @@ bool Walker::take_inputs() {
   if (!options_.unlimited) {
     if (graph_.input_bytes > memory_.hbm_free()) return false;
     for (int t : graph_.inputs)
-      if (done_[t] < actions_before(t, iteration_)) return false;  // of the iterations before
+      if (!progress_.all_done_before(t, iteration_)) return false;
     for (int t : graph_.inputs) memory_.take_input(t);
     tell_taken();
   }
@@ -237,7 +166,7 @@ bool Walker::start_op(Engine& engine, int e) {
   }
   if (!engine.gates_done && !options_.unlimited) {
     for (const Gate& gate : index_.gates[op]) {
-      if (done_[gate.tensor] >= needed(gate)) continue;
+      if (progress_.open(gate, iteration_)) continue;
       engine.waited = true;
       return false;
     }
@@ -248,9 +177,9 @@ bool Walker::start_op(Engine& engine, int e) {
     double latest = -1;
     if (engine.waited)
       for (const Gate& gate : index_.gates[op])
-        if (last_action_[gate.tensor] >= 0 && last_action_end_[gate.tensor] > latest) {
-          latest = last_action_end_[gate.tensor];
-          engine.op.waited_action = last_action_[gate.tensor];
+        if (progress_.last_action(gate.tensor) >= 0 && progress_.last_action_end(gate.tensor) > latest) {
+          latest = progress_.last_action_end(gate.tensor);
+          engine.op.waited_action = progress_.last_action(gate.tensor);
         }
   }
   if (!options_.unlimited) {
@@ -278,7 +207,7 @@ void Walker::end_op(Engine& engine) {
     memory_.end_op(op);
     for (const FlatAccess& access : graph_.accesses(op)) {
       if (graph_.persistent[access.tensor]) continue;
-      ++accesses_done_[access.tensor];
+      progress_.count_access(access.tensor);
       die_if_over(access.tensor);
     }
     for (int a : index_.detaches[op]) detach_ready(plan_.actions[a].tensor.value);
@@ -291,7 +220,7 @@ void Walker::end_op(Engine& engine) {
   walk_.total = now_;
   over_ = true;
   if (options_.record == WalkRecord::kNothing) return;
-  for (Queue& queue : queues_) {  // under way at the end: nothing waits for them
+  for (TransferQueue& queue : queues_) {  // under way at the end: nothing waits for them
     if (!queue.busy) continue;
     const bool empty = plan_.actions[queue.transfer.action].bytes() == Bytes(0);
     const bool just_over = queue.flowing ? instant(share_.end(queue.slot)) : empty && instant(queue.transfer.flow_start);
@@ -300,23 +229,11 @@ void Walker::end_op(Engine& engine) {
   }
 }
 
-// Skips actions that are not of this iteration.
-void Walker::settle_head(Queue& queue) const {
-  while (queue.iteration < options_.iterations) {
-    for (; queue.next < queue.list->size(); ++queue.next)
-      if (plan_.actions[(*queue.list)[queue.next]].in_iteration(queue.iteration)) return;
-    if (queue.iteration > 0 && !queue.any_later) break;
-    queue.next = 0;
-    ++queue.iteration;
-  }
-  queue.iteration = INT_MAX;
-}
-
-bool Walker::start_transfer(Queue& queue) {
+bool Walker::start_transfer(TransferQueue& queue) {
   if (queue.busy) return false;
-  if (!queue.queued) settle_head(queue);
-  if (queue.iteration == INT_MAX) return false;
-  const int a = (*queue.list)[queue.next];
+  if (!queue.queued) queue.settle(plan_, options_.iterations);
+  if (queue.exhausted()) return false;
+  const int a = queue.head();
   const Action& action = plan_.actions[a];
   if (!queue.queued) {
     if (!action_ready(a, queue.iteration)) return false;
@@ -334,7 +251,7 @@ bool Walker::start_transfer(Queue& queue) {
   return true;
 }
 
-void Walker::end_transfer(Queue& queue) {
+void Walker::end_transfer(TransferQueue& queue) {
   queue.transfer.end = now_;
   const int from = options_.record == WalkRecord::kLastIteration ? options_.iterations - 2 : 0;
   if (options_.record != WalkRecord::kNothing && queue.transfer.iteration >= from)
@@ -342,48 +259,25 @@ void Walker::end_transfer(Queue& queue) {
   queue.busy = queue.queued = queue.flowing = false;
   ++queue.next;
   const int tensor = plan_.actions[queue.transfer.action].tensor.value;
-  finish_action(tensor, queue.transfer.action);
+  progress_.finish(tensor, queue.transfer.action, now_);
   detach_ready(tensor);
   if (!graph_.persistent[tensor]) die_if_over(tensor);
 }
 
 void Walker::detach_ready(int tensor) {
-  while (cursor_iteration_[tensor] <= iteration_) {
-    const int a = index_.by_tensor[tensor][cursor_[tensor]];
-    if (plan_.actions[a].kind != ActionKind::kDetach || !action_ready(a, cursor_iteration_[tensor])) return;
+  while (progress_.next_iteration(tensor) <= iteration_) {
+    const int a = progress_.next_action(tensor);
+    if (plan_.actions[a].kind != ActionKind::kDetach || !action_ready(a, progress_.next_iteration(tensor))) return;
     memory_.detach(plan_.actions[a]);
-    finish_action(tensor, a);
+    progress_.finish(tensor, a, now_);
     if (!graph_.persistent[tensor]) die_if_over(tensor);
   }
 }
 
-void Walker::finish_action(int tensor, int action) {
-  ++done_[tensor];
-  ++cursor_[tensor];
-  settle_cursor(tensor);
-  last_action_[tensor] = action;
-  last_action_end_[tensor] = now_;
-}
-
-void Walker::settle_cursor(int tensor) {
-  const auto actions = index_.by_tensor[tensor];
-  std::int32_t& iteration = cursor_iteration_[tensor];
-  while (iteration < options_.iterations && !actions.empty()) {
-    for (std::int32_t& next = cursor_[tensor]; next < static_cast<int>(actions.size()); ++next)
-      if (plan_.actions[actions[next]].in_iteration(iteration)) return;
-    cursor_[tensor] = 0;
-    ++iteration;
-    if (iteration > 0 && index_.counts[tensor].later == 0) break;
-  }
-  iteration = INT_MAX;
-}
-
 void Walker::die_if_over(int tensor) {
-  if (accesses_done_[tensor] < static_cast<int>(graph_.graph->accesses(TensorId(tensor)).size())) return;
-  if (done_[tensor] < actions_before(tensor, lives_[tensor] + 1)) return;
+  if (!progress_.life_over(tensor)) return;
   memory_.die(tensor);
-  accesses_done_[tensor] = 0;
-  ++lives_[tensor];
+  progress_.begin_life(tensor);
 }
 
 // Starts one thing that can start now; ends at once what takes no time, so that what it frees comes
@@ -402,7 +296,7 @@ bool Walker::start_something() {
       if (start_op(engines_[e], e)) return true;
   }
   if (options_.unlimited) return false;
-  for (Queue& queue : queues_)
+  for (TransferQueue& queue : queues_)
     if (start_transfer(queue)) return true;
   return false;
 }
@@ -416,8 +310,8 @@ double Walker::next_event() const {
   for (int e = 0; e < graph_.engines; ++e)
     if (engines_[e].running)
       next = std::min(next, share_.active(e) ? share_.end(e) : engines_[e].compute_end);
-  for (const Queue& queue : queues_)
-    if (queue.busy) next = std::min(next, queue.flowing ? share_.end(queue.slot) : queue.transfer.flow_start);
+  for (const TransferQueue& queue : queues_)
+    if (queue.busy) next = std::min(next, queue.next_event(share_));
   return next;
 }
 
@@ -429,7 +323,7 @@ void Walker::end_due() {
     if (share_.active(e) && instant(share_.end(e))) share_.stop(e, now_);
     if (!share_.active(e) && instant(engine.compute_end)) end_op(engine);
   }
-  for (Queue& queue : queues_) {
+  for (TransferQueue& queue : queues_) {
     if (!queue.busy || over_) continue;
     const Bytes bytes = plan_.actions[queue.transfer.action].bytes();
     if (!queue.flowing && instant(queue.transfer.flow_start)) {
@@ -464,7 +358,6 @@ Walk Walker::run() {
     walk_.stuck = WalkStuck{0, -1, -std::min(memory_.hbm_free(), memory_.pool_free())};
     return std::move(walk_);
   }
-  for (int t = 0; t < graph_.tensors; ++t) settle_cursor(t);
   begin_iteration(0);
   for (start_all(); !over_; start_all()) {
     const double next = next_event();
