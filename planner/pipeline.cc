@@ -322,10 +322,13 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
     for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
   }
   const Filled rounded = round_guide(*lp_, liveness, *guide_);
+  std::vector<StepClock> clocks{rounded.clock, *guide_};
+  // A stream keeps its link busy all round the circle: the program's times leave whole pieces no slack.
+  if (liveness.repeats) clocks.insert(clocks.begin() + 1, {rounded.clock.stretched(1.04), rounded.clock.stretched(1.15)});
   // What is superfluous on the guide's timeline may yet make room for an early load.
-  for (const StepClock* clock : {&rounded.clock, &std::as_const(*guide_)})
+  for (const StepClock& clock : clocks)
     for (const bool cancel : {true, false}) {
-      Tried tried = attempt(liveness, *clock, Lead::kEager, {}, rounded.evictions, cancel);
+      Tried tried = attempt(liveness, clock, Lead::kEager, {}, rounded.evictions, cancel);
       keep(seeds, {{}, std::move(tried)});
       if (finished()) return;
     }

@@ -249,12 +249,13 @@ Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClo
   };
   std::vector<Given> given;
   std::vector<double> error;  // by row of the group: bytes that those before got too little
+  double carry = 0;           // round a circle to the next group, too: a stream's are all alike
   int group = -1;
   for (std::size_t i = 0; i < guide.away.size();) {
     std::size_t end = i;
     const LpGuide::Away& first = guide.away[i];
     while (end < guide.away.size() && guide.away[end].group == first.group && guide.away[end].tensor == first.tensor) ++end;
-    if (std::exchange(group, first.group) != first.group) error.assign(end - i, 0);
+    if (std::exchange(group, first.group) != first.group) error.assign(end - i, carry);
     int g = liveness.gap_begin[first.tensor];
     while (g < liveness.gap_begin[first.tensor + 1] && liveness.gaps[g].open != first.open) ++g;
     if (g == liveness.gap_begin[first.tensor + 1]) {
@@ -274,6 +275,7 @@ Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClo
       for (; done < count; ++done)
         given.push_back({{gap.first_unit + done, std::max(gap.open + 1, guide.away[i].from)}, gap.open, gap.tensor});
     }
+    if (liveness.repeats) carry = error.back();
   }
   std::stable_sort(given.begin(), given.end(),
                    [](const Given& a, const Given& b) { return std::tuple(a.eviction.position, a.open) < std::tuple(b.eviction.position, b.open); });
