@@ -3,9 +3,10 @@
 // and writes docs/planner.md.
 //
 // Usage: planner_gap [--seeds N] [--from SEED] [--effort E] [--skip STEP,...] [--families a,b] [--load X]
-// [--share PERCENT] [--ops N] [--bounds FILE] [--branches N] [--worst N | --cases | --summary NAME | --times]
+// [--share PERCENT] [--ops N] [--bounds FILE] [--branches N] [--whole] [--worst N | --cases | --summary NAME | --times]
 // --worst adds the N worst cases to the percentiles, --cases prints one line a case (CSV) instead, --summary one row
 // over all, --times the CPU time of long traces. --bounds keeps the bounds in a file: they take longer than the plans.
+// --whole: plans without pieces, against a bound that knows that tensors are whole
 // --branches: where the gap is above kSplitAbove, the bound with so many programs that decide starts, and the best of them
 // with every start decided: what a plan is above that is the planner's, the rest may be the bound's.
 #include <fmt/format.h>
@@ -43,7 +44,7 @@ struct Settings {
   std::uint32_t skip = 0;  // bits by SearchStep
   std::string families, bounds;
   std::string summary;
-  bool cases = false, times = false;
+  bool cases = false, times = false, whole = false;
 };
 
 struct Outcome {
@@ -75,13 +76,15 @@ class BoundCache {
   struct Limits {
     double proven = 0, reached = 0;  // seconds; reached by the program, with every start decided
   };
-  Limits stall(std::string key, const FamilyCase& c, double ideal, int branches = 0) {
+  Limits stall(std::string key, const FamilyCase& c, double ideal, bool whole, int branches = 0) {
+    if (whole) key += ":whole";
     if (branches > 0) key += fmt::format(":{}", branches);
     const auto found = known_.find(key);
     if (found != known_.end()) return found->second;
     LpBoundOptions options;
     options.hbm = false;
     options.steady = true;
+    options.whole_tensors = whole;
     options.branches = branches;
     LpBoundStats stats;
     const double proven = lp_bound(FlatGraph(c.graph, c.hardware), ideal, iterations(c), options, &stats).stall.value;
@@ -112,9 +115,9 @@ Outcome judge(const Settings& settings, BoundCache& bounds, Family family, int s
   o.stall = (plan.prediction->iteration.value - ideal) / ideal;
   // A plan without stall needs no bound.
   const std::string key = fmt::format("{}:{}:{}:{}:{}", to_string(family), seed, o.ops, load, share);
-  if (o.stall > 1e-9) o.bound = bounds.stall(key, c, ideal).proven / ideal;
+  if (o.stall > 1e-9) o.bound = bounds.stall(key, c, ideal, settings.whole).proven / ideal;
   if (settings.branches > 0 && o.stall - o.bound > kSplitAbove) {
-    const auto [proven, reached] = bounds.stall(key, c, ideal, settings.branches);
+    const auto [proven, reached] = bounds.stall(key, c, ideal, settings.whole, settings.branches);
     o.bound = std::max(o.bound, proven / ideal);
     o.planner = std::max(0.0, o.stall - std::max(o.bound, reached / ideal));
   }
@@ -243,6 +246,11 @@ Settings parse(int argc, char** argv) {
   Settings s;
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
+    if (name == "--whole") {
+      s.whole = true;
+      s.skip |= steps("pieces,transcribe");
+      continue;
+    }
     if (name == "--cases" || name == "--times") {
       (name == "--cases" ? s.cases : s.times) = true;
       continue;
@@ -254,7 +262,7 @@ Settings parse(int argc, char** argv) {
     else if (name == "--effort") s.effort = std::atoi(value.c_str());
     else if (name == "--ops") s.ops = std::atoi(value.c_str());
     else if (name == "--families") s.families = value;
-    else if (name == "--skip") s.skip = steps(value);
+    else if (name == "--skip") s.skip |= steps(value);
     else if (name == "--bounds") s.bounds = value;
     else if (name == "--summary") s.summary = value;
     else if (name == "--load") s.load = std::atof(value.c_str());

@@ -40,7 +40,7 @@ class LpBound {
 std::vector<std::int64_t> LpBound::excess_over(const EngineView& view, std::int64_t hbm) const {
   std::vector<std::int64_t> excess = view.resident;
   for (std::int64_t& bytes : excess) bytes -= hbm;
-  if (options_.whole_tensors && graph_.engines == 1 && !steady_) {
+  if (options_.whole_tensors && graph_.engines == 1) {
     const auto capacity = whole_capacity(view, hbm);
     for (std::size_t p = 0; p < excess.size(); ++p) excess[p] += hbm - capacity[p];
   }
@@ -50,12 +50,17 @@ std::vector<std::int64_t> LpBound::excess_over(const EngineView& view, std::int6
 // By position: the working set and the most that whole idle tensors can take beside it.
 std::vector<std::int64_t> LpBound::whole_capacity(const EngineView& view, std::int64_t hbm) const {
   std::vector<std::vector<std::int64_t>> enter(view.resident.size() + 1), leave(view.resident.size() + 1);
+  const int end = 2 * view.places;
+  const auto idles = [&](int from, int until, std::int64_t bytes) {
+    if (from >= until) return;
+    enter[from].push_back(bytes);
+    leave[until].push_back(bytes);
+  };
   for (const Stay& stay : view.stays)
-    for (const IdleGap& gap : stay.gaps)
-      if (gap.after + 1 < gap.until) {
-        enter[gap.after + 1].push_back(graph_.bytes[stay.tensor]);
-        leave[gap.until].push_back(graph_.bytes[stay.tensor]);
-      }
+    for (const IdleGap& gap : stay.gaps) {
+      idles(gap.after + 1, std::min(gap.until, end), graph_.bytes[stay.tensor]);
+      idles(0, gap.until - end, graph_.bytes[stay.tensor]);  // round the circle
+    }
   std::vector<std::int64_t> capacity(view.resident.size(), hbm), idle;
   SubsetSums sums;
   for (std::size_t p = 0; p < view.resident.size(); ++p) {

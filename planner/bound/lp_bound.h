@@ -35,7 +35,8 @@
 // Several engines: the largest of the limits each engine's view gives. The result is the larger of this and
 // window_bound. Proven for program order, without recomputation.
 // Whole tensors: what lies idle in HBM at a boundary are whole tensors, so that the capacity left to them is at
-// most the largest sum of some of their sizes: an internal limit for plans without pieces on one engine.
+// most the largest sum of some of their sizes: an internal limit for plans without pieces on one
+// engine (round a circle, too: what lies idle across the iteration's end lies idle at its start).
 // Steady: where an iteration ends in the very state it began in (what is where, what is on its way), it goes on
 // round a circle: behind its last boundary comes its first, and stays of persistent tensors run from a write to
 // the next through the iteration's end. 1-6 hold for them as for any other, so that the program on the circle

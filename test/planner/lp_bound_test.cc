@@ -291,3 +291,19 @@ TEST_CASE("lp bound: plans for tight cold passes don't beat it with starts decid
   CHECK(higher > 10);
   CHECK(reached > 20);
 }
+
+TEST_CASE("lp bound: round a circle, too, whole tensors find no more room than the largest sum of their sizes") {
+  // Beside the op's 10 B, 15 B hold one idle weight of 10 B: as 20 B of HBM would.
+  Toy t;
+  for (int k = 0; k < 4; ++k) t.op(1, {t.weight("w" + std::to_string(k), 10)});
+  const Graph g = t.build();
+  const auto least = [&](std::int64_t hbm, bool whole) {
+    LpBoundOptions options;
+    options.steady = true;
+    options.whole_tensors = whole;
+    const Hardware h = machine(hbm);
+    return lp_bound(FlatGraph(g, h), 4, 10, options).stall.value;
+  };
+  CHECK(least(25, true) == Approx(least(20, false)));
+  CHECK(least(25, false) < 0.9 * least(20, false));
+}
