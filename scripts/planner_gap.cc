@@ -211,7 +211,7 @@ void print_time(Family family, int ops, int effort, double load) {
   if (stall <= 1e-9 * ideal)
     proven = "0.00";
   else if (ops <= kProven)
-    proven = fmt::format("{:.2f}", 100 * BoundCache("").stall("", c, ideal).proven / ideal);
+    proven = fmt::format("{:.2f}", 100 * BoundCache("").stall("", c, ideal, false).proven / ideal);
   fmt::print("| {} | {} | {} | {} | {:.2f} | {:.2f} | {} | {} | {} |\n", to_string(family), load, ops, effort, seconds,
              100 * stall / ideal, proven, trace / ops, planned / ops);
   std::fflush(stdout);

@@ -21,6 +21,8 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   done
   printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$seeds"
   build/hbm_gap --seeds "$seeds" --slowdown 0.0001 --worst 10
+  printf '\n## Whole tensors: plans without pieces, against a limit that knows that (link load 2, seeds 1 to %s)\n\n' "$seeds"
+  gap --whole --seeds "$seeds" --load 2
   printf '\n## Time and memory (HBM 60 %% of the peak)\n\n'
   build/planner_gap --times
 } >"$page"
