@@ -70,6 +70,9 @@ class Search {
   std::vector<Trial> trials_;
 };
 
+// Every rate on the way between NPU and pool, times a factor.
+Hardware with_pool_speed(Hardware hardware, double factor);
+
 struct Answer {
   std::string sentence;  // the answer and what binds, lines for a terminal
   std::vector<std::pair<std::string, double>> values;  // "hbm_bytes": ...

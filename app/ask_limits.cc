@@ -23,7 +23,8 @@ std::string beyond(const std::string& at, const Trial& trial) {
   return fmt::format("at {}: {}\n{}\n", at, figures_of(trial.result), trial.result.binding.sentence);
 }
 
-// Every rate on the way between NPU and pool, times a factor.
+}  // namespace
+
 Hardware with_pool_speed(Hardware hardware, double factor) {
   const auto scale = [&](std::optional<BytesPerSecond>& rate) {
     if (rate) rate->value *= factor;
@@ -35,8 +36,6 @@ Hardware with_pool_speed(Hardware hardware, double factor) {
     scale(*rate);
   return hardware;
 }
-
-}  // namespace
 
 Answer ask_hbm(const AskContext& context) {
   const Hardware& declared = context.experiment.hardware;

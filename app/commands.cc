@@ -10,6 +10,7 @@
 #include "app/frontier.h"
 #include "app/output.h"
 #include "app/recompute_choice.h"
+#include "app/remedies.h"
 #include "planner/memory_map.h"
 #include "planner/objectives.h"
 #include "planner/planner.h"
@@ -133,6 +134,8 @@ int plan_command(const PlanOptions& options) {
   planner.explain = options.explain;
   planner.effort = options.effort;
   planner.pinned = options.pinned;
+  pinned_tensors(inputs.graph, options.never_offload, "--never-offload");  // is told by its own name
+  planner.pinned.insert(planner.pinned.end(), options.never_offload.begin(), options.never_offload.end());
   planner.addresses = options.addresses;
   planner.read_slack = planner.write_slack = parse_share(options.slack, "--slack");
   if (planner.read_slack > 100) throw InputError("--slack", options.slack, "at most 10000%");
@@ -171,6 +174,8 @@ int plan_command(const PlanOptions& options) {
     said += explain_name(inputs.graph, inputs.hardware, outcome.plan, options.iterations, options.explain_name);
   else if (options.explain)
     said += to_text(outcome.log);
+  if (options.explain && options.explain_name.empty() && !options.reorder && options.max_slowdown.empty())
+    said += remedy_words(inputs.graph, inputs.hardware, planner, outcome.plan);
   if (!options.output.empty()) write_output(options.output, json);
   if (!said.empty())
     write_output(options.output == "-" ? "" : "-", said);

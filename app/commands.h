@@ -41,7 +41,7 @@ struct PlanOptions : MachineOptions {
   int points = 12;  // of the frontier
   bool reorder = false;
   std::string recompute, changed_trace;  // layers that compute again; where the program then goes
-  std::vector<std::string> pinned;
+  std::vector<std::string> pinned, never_offload;  // two names for the same
 };
 
 struct CheckOptions : MachineOptions {

@@ -261,11 +261,13 @@ void add_plan(CLI::App& app, PlanOptions& options, Command& chosen) {
   auto* changed = plan->add_option("--changed-trace", options.changed_trace, "where to write the trace that --recompute makes");
   recompute->needs(changed);
   changed->needs(recompute);
-  plan->add_option("--pin,--never-offload", options.pinned,
-                   "a tensor, a pattern with * and ?, or a kind that never leaves HBM; repeatable")
-      ->take_all()
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  for (auto& [name, list] : {std::pair{"--pin", &options.pinned}, {"--never-offload", &options.never_offload}})
+    plan->add_option(name, *list,
+                     list == &options.pinned ? "a tensor, a pattern with * and ?, or a kind that never leaves HBM; repeatable"
+                                             : "the same as --pin")
+        ->take_all()
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   plan->add_option("--points", options.points, "capacities tried for --frontier (default 12)")
       ->needs(frontier)
       ->check(whole_number(2, 1000));

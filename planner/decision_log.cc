@@ -56,6 +56,8 @@ class Explainer {
   std::string gap(const Action& action) const;
   std::string action_line(std::size_t a) const;
   std::string transfer_words(std::size_t a) const;
+  std::string hiding_rate(std::size_t a) const;
+  std::string proven() const;
   void summary();
   void index();
 
@@ -115,6 +117,7 @@ void Explainer::index() {
 std::string Explainer::transfer_words(std::size_t a) const {
   const TransferWalk* t = transfer_[a];
   if (t == nullptr) return "not under way in the last iteration";
+  if (std::isinf(t->end)) return "still under way as the last op ends";
   std::string words = fmt::format("takes {}", show_seconds(t->end - t->start));
   const std::int64_t bytes = plan_.actions[a].bytes().value;
   const bool load = plan_.actions[a].kind == ActionKind::kPrefetch;
@@ -124,7 +127,7 @@ std::string Explainer::transfer_words(std::size_t a) const {
   if (t->start - t->queued > 1e-9 * walk_.last_iteration)
     words += fmt::format(", waits {} for room", show_seconds(t->start - t->queued));
   if (exposed_[a] <= 0) return words + ", hidden";
-  return words + fmt::format(", exposed: {} waits {} for it", waiter_[a], show_seconds(exposed_[a]));
+  return words + fmt::format(", exposed: {} waits {} for it{}", waiter_[a], show_seconds(exposed_[a]), hiding_rate(a));
 }
 
 std::string Explainer::action_line(std::size_t a) const {
@@ -142,6 +145,21 @@ std::string Explainer::action_line(std::size_t a) const {
   }
   if (!action.before_op.is_none()) line += " for " + op_name(action.before_op);
   return line + ": " + transfer_words(a);
+}
+
+std::string Explainer::proven() const {
+  if (!plan_.bound || plan_.bound->stall.value <= 0) return "no stall is proven to be needed";
+  return fmt::format("any plan is proven to be at least {} slower", show_seconds(plan_.bound->stall.value));
+}
+
+// The least bandwidth at which the transfer, started when it was, would not be waited for; empty: none, it starts too
+// late or behind others.
+std::string Explainer::hiding_rate(std::size_t a) const {
+  const TransferWalk& t = *transfer_[a];
+  const double left = t.end - t.flow_start - exposed_[a];
+  if (left <= 1e-9 * walk_.last_iteration) return "";
+  return fmt::format(", which would take {}/s or more if it started then",
+                     three_digits(static_cast<double>(plan_.actions[a].bytes().value) / left));
 }
 
 void Explainer::summary() {
@@ -172,8 +190,8 @@ void Explainer::summary() {
   const double link =
       static_cast<double>(loaded.value) / std::min(flat_.machine.read_bandwidth, flat_.machine.hbm_bandwidth);
   if (stall > 1e-3 * ideal_ && link > 0.9 * walk_.last_iteration)
-    log_.lines.push_back(fmt::format("bound by the link: {} take {} at {}/s, whatever the plan", show_bytes(loaded.value),
-                                     show_seconds(link), three_digits(flat_.machine.read_bandwidth)));
+    log_.lines.push_back(fmt::format("bound by the link: this plan's {} take {} at {}/s; {}", show_bytes(loaded.value),
+                                     show_seconds(link), three_digits(flat_.machine.read_bandwidth), proven()));
   if (flat_.machine.estimate)
     log_.lines.push_back("an estimate: NPUs share a pool port, an equal share at all times is assumed");
 }

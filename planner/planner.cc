@@ -69,7 +69,7 @@ FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options) {
 
 }  // namespace
 
-std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned) {
+std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned, const std::string& option) {
   std::vector<char> stays(graph.tensors().size());
   for (const std::string& pattern : pinned) {
     const auto kind = tensor_kind_from(pattern);
@@ -78,12 +78,12 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
       const Tensor& tensor = graph.tensors()[t];
       if (kind ? tensor.kind != *kind : !matches(pattern, tensor.name)) continue;
       if (must_visit_pool(graph, TensorId(t)))
-        throw InputError("--pin", fmt::format("\"{}\", which starts in the pool or is accessed there", tensor.name),
+        throw InputError(option, fmt::format("\"{}\", which starts in the pool or is accessed there", tensor.name),
                          "a tensor that can stay in HBM");
       stays[t] = found = true;
     }
     if (!found)
-      throw InputError("--pin", fmt::format("\"{}\", which names no tensor of the trace", pattern),
+      throw InputError(option, fmt::format("\"{}\", which names no tensor of the trace", pattern),
                        "a tensor's name, a pattern with * and ?, or a kind");
   }
   return stays;

@@ -67,8 +67,9 @@ struct PlanOutcome {
 };
 
 // By tensor, whether it is pinned. InputError for a pattern that names nothing, or a tensor that has to be in
-// the pool.
-std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned);
+// the pool; it names the option.
+std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned,
+                                 const std::string& option = "--pin");
 
 // InfeasibleError, naming step, tier, bytes short and the largest residents, if no plan can meet HBM or
 // pool capacity. InputError for a graph this machine can't run (op_cost).

@@ -28,6 +28,13 @@ std::string largest(const FlatGraph& graph, std::vector<std::int32_t> tensors) {
   return words.empty() ? "workspace only" : words;
 }
 
+// A pinned tensor that lives there.
+bool held_by_pin(const FlatGraph& graph, int t, int position) {
+  if (!graph.stays[t] || graph.persistent[t]) return graph.stays[t];
+  const auto accesses = graph.graph->accesses(TensorId(t));
+  return !accesses.empty() && accesses.front().op.value < position && accesses.back().op.value >= position - 1;
+}
+
 // What must be in HBM there.
 std::vector<std::int32_t> needed_at(const FlatGraph& graph, int position) {
   std::vector<std::int32_t> tensors;
@@ -35,9 +42,29 @@ std::vector<std::int32_t> needed_at(const FlatGraph& graph, int position) {
   if (position > 0)
     for (const FlatAccess& access : graph.accesses(position - 1)) tensors.push_back(access.tensor);
   for (int t = 0; t < graph.tensors; ++t)
-    if (graph.stays[t] && graph.persistent[t] && std::count(tensors.begin(), tensors.end(), t) == 0)
+    if (held_by_pin(graph, t, position) && std::count(tensors.begin(), tensors.end(), t) == 0)
       tensors.push_back(t);
   return tensors;
+}
+
+// What pins hold there beside what is needed; empty: nothing.
+std::string pins_at(const FlatGraph& graph, int position) {
+  std::vector<std::int32_t> held;
+  std::int64_t sum = 0;
+  for (int t = 0; t < graph.tensors; ++t) {
+    if (!held_by_pin(graph, t, position)) continue;
+    held.push_back(t);
+    sum += graph.bytes[t];
+  }
+  if (position > 0)  // what the op uses anyway
+    for (const FlatAccess& access : graph.accesses(position - 1))
+      if (const auto found = std::find(held.begin(), held.end(), access.tensor); found != held.end()) {
+        sum -= graph.bytes[access.tensor];
+        held.erase(found);
+      }
+  if (held.empty()) return "";
+  return fmt::format("; {} B of it only because {} pinned: {}", sum, held.size() == 1 ? "a tensor is" : "tensors are",
+                     largest(graph, held));
 }
 
 }  // namespace
@@ -57,9 +84,9 @@ void check_capacity(const FlatGraph& graph, const Liveness& liveness) {
   const auto worst = std::max_element(liveness.working_set.begin(), liveness.working_set.end());
   if (*worst <= graph.machine.hbm) return;
   const int position = static_cast<int>(worst - liveness.working_set.begin());
-  throw InfeasibleError(fmt::format("{} needs {} B of HBM at once, {} B more than its {} B; largest: {}",
-                                    step_name(graph, position), *worst, *worst - graph.machine.hbm,
-                                    graph.machine.hbm, largest(graph, needed_at(graph, position))));
+  throw InfeasibleError(fmt::format("{} needs {} B of HBM at once, {} B more than its {} B{}; largest: {}",
+                                    step_name(graph, position), *worst, *worst - graph.machine.hbm, graph.machine.hbm,
+                                    pins_at(graph, position), largest(graph, needed_at(graph, position))));
 }
 
 void throw_infeasible(const FlatGraph& graph, const Liveness& liveness, int position, bool pool) {

@@ -68,7 +68,7 @@ Binding bandwidth_binds(const Side& side, const NpuFigures& f, const Hardware& h
     return binding;
   }
   binding.needed = BytesPerSecond(static_cast<double>(side.use.bytes.value) / room.value);
-  binding.sentence += fmt::format("; to carry the same in that time it would take {}, ", human_rate(*binding.needed)) +
+  binding.sentence += fmt::format("; to carry the same in that time it would take at least {}, ", human_rate(*binding.needed)) +
                       (shared ? had(side, hardware, got) : "it has " + human_rate(side.link.bandwidth));
   return binding;
 }
@@ -90,7 +90,8 @@ Binding late_transfers_bind(const NpuFigures& f) {
       return {
           "overlap",
           {},
-          fmt::format("too little overlap binds: {} that are under way or queued, while {}", waits, links)};
+          fmt::format("too little overlap binds: {} that are under way or queued, while {}; a faster link or more HBM shortens "
+                      "that (`hyperoffload ask bandwidth` and `ask hbm` find how much)", waits, links)};
     case 1:
       return {"link_latency",
               {},

@@ -58,6 +58,24 @@ TEST_CASE("planner: a pinned tensor is in no action, by name, pattern or kind") 
   CHECK_THROWS_AS(pinned_tensors(g, {"x*"}), InputError);
 }
 
+TEST_CASE("planner: where pins take the room that an op needs, they are named") {
+  // Op 2 reads w2 (10 B) beside the pinned w0 and w1; 25 B of HBM would do without pins.
+  const Graph g = weights(4);
+  PlannerOptions options;
+  options.pinned = {"w0", "w1"};
+  try {
+    make_plan(g, machine(25), options);
+    FAIL("there is no such plan");
+  } catch (const InfeasibleError& error) {
+    const std::string said = error.what();
+    INFO(said);
+    CHECK(said.find("needs 30 B") != std::string::npos);
+    CHECK(said.find("20 B of it only because tensors are pinned: \"w0\" 10 B, \"w1\" 10 B") != std::string::npos);
+  }
+  options.pinned = {};
+  CHECK_FALSE(make_plan(g, machine(25), options).plan.actions.empty());
+}
+
 TEST_CASE("reorder: what frees memory goes first, what takes it last, dependencies kept") {
   const Graph g = branches();
   // op2 frees a, so it comes before op1 takes b's bytes.

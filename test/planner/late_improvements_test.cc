@@ -1,5 +1,6 @@
 // What the search tries once its placements are done: copies behind ops that want all of HBM's bandwidth, and pieces
 // that are small beside the link's latency.
+#include "planner/decision_log.h"
 #include "planner/passes/postpone_copies.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
@@ -83,4 +84,23 @@ TEST_CASE("planner: a tensor of 50 latencies is cut where halves pay") {
   const double found = iteration(g, machine(2500, 20, 80, 1), options);
   CHECK(found <= by_hand * (1 + 1e-9));
   CHECK(found > least);
+}
+
+TEST_CASE("explain: of an exposed transfer, the bandwidth that would hide it, where one does") {
+  // w's load starts at 0 with 10 B at 0.5 B/s: 20 s. Op 1 could start at 10 and waits 10 s, so 10 B in 10 s would do.
+  // Behind op0 it could not be hidden at any bandwidth: there op 1 waits for all of it.
+  Toy t;
+  const TensorId w = t.weight("w", 10);
+  t.op(10, {});
+  t.op(10, {w});
+  const Graph g = t.build();
+  for (const int after : {-1, 0}) {
+    Plan plan;
+    plan.initial_pool = {w};
+    plan.actions = {action(ActionKind::kPrefetch, g, w, after)};
+    const std::string text = to_text(explain_actions(g, machine(100, 0.5), plan, 1));
+    INFO(text);
+    CHECK(text.find(after < 0 ? "op1 waits 10 s for it, which would take 1 B/s or more" : "op1 waits 20 s for it\n") !=
+          std::string::npos);
+  }
 }

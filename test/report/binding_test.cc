@@ -35,7 +35,7 @@ TEST_CASE(
   CHECK(b.resource == "pool_to_hbm_bandwidth");
   CHECK(b.needed->value == Approx(150e6 / (1 - 0.05)));
   CHECK(has(b.sentence, "96.9 %"));      // 1.55 / 1.6
-  CHECK(has(b.sentence, "157.9 MB/s"));  // 150e6 / 0.95
+  CHECK(has(b.sentence, "at least 157.9 MB/s"));  // 150e6 / 0.95
   CHECK(has(b.sentence, "100.0 MB/s"));  // as declared
 }
 
