@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -19,6 +20,12 @@
 
 namespace hyperoffload {
 namespace {
+
+// Of HBM: what the first plan for less does without (then 3, 6, 10, ... times as much), and how close to the most
+// that fits it is worth to come.
+constexpr double kFirstShare = 0.01, kFinest = 0.0025;
+// So much longer an iteration, as a share, is as good as the plan without addresses.
+constexpr double kFree = 1e-4;
 
 // Follows residencies and keeps them as rectangles, by source.
 class Recorder final : public ResidencyListener {
@@ -173,6 +180,7 @@ Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations) {
   PackOptions options;  // a part in a thousand above the peak will do, if HBM has it
   const std::int64_t peak = live_peak(items);
   options.enough = std::max(peak, std::min(graph.machine.hbm, peak + peak / 1000));
+  options.most = graph.machine.hbm;
   const Packing packing = pack(items, options);
   arena.height = packing.height;
   arena.program_peak = packing.peak;
@@ -195,31 +203,63 @@ Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations) {
 }
 
 Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations,
-                    const std::function<Plan(std::int64_t hbm)>& plan_for) {
-  Arena arena = give_addresses(graph, plan, iterations);
-  Arena lowest = arena;
-  std::int64_t hbm = graph.machine.hbm;
-  std::int64_t less = arena.height - hbm;
-  for (int again = 0; arena.height > graph.machine.hbm && again < kPlanAgain; ++again) {
-    hbm -= less;
-    try {
-      plan = plan_for(hbm);
-    } catch (const InfeasibleError&) {
-      break;
+                    const std::function<Plan(std::int64_t hbm, bool late)>& plan_for) {
+  const std::int64_t hbm = graph.machine.hbm;
+  const auto seconds_of = [&](const Plan& of) {
+    return walk_plan(graph, of, {iterations, WalkRecord::kNothing}).last_iteration;
+  };
+  Arena lowest = give_addresses(graph, plan, iterations);
+  if (lowest.height <= hbm) return lowest;
+  const double free_of_charge = seconds_of(plan) * (1 + kFree);
+  std::optional<Plan> best;
+  Arena arena;
+  double best_seconds = std::numeric_limits<double>::infinity();
+  // Whether the plan that does without this share of HBM fits; it's kept if it is the best so far.
+  const auto fits_without = [&](double share) {
+    const std::int64_t room = hbm - static_cast<std::int64_t>(share * static_cast<double>(hbm));
+    Plan other = plan_for(room, true);
+    other.room = Bytes(room);
+    if (!check_plan(*graph.graph, other, limits_of(graph), iterations).empty()) return false;
+    Arena its = give_addresses(graph, other, iterations);
+    its.planned_for = room;
+    its.late = true;
+    if (its.height < lowest.height) lowest = its;
+    if (its.height > hbm) return false;
+    if (const double seconds = seconds_of(other); seconds < best_seconds) {
+      best_seconds = seconds;
+      best = std::move(other);
+      arena = its;
     }
-    // With more room than it counts on transfers start earlier: it must keep the rules there, too.
-    if (!check_plan(*graph.graph, plan, limits_of(graph), iterations).empty()) continue;
-    arena = give_addresses(graph, plan, iterations);
-    less = arena.height - graph.machine.hbm;
-    arena.planned_for = hbm;
-    if (arena.height < lowest.height) lowest = arena;
+    return true;
+  };
+  double too_little = 0, enough = 1;  // shares: none that small fits; one that large does
+  // Without loads there is nothing to start later.
+  int step = plan.actions.empty() ? 1 : 0;
+  for (int again = 0; again < kPlanAgain && best_seconds > free_of_charge; ++again) {
+    if (best && enough - too_little < kFinest) break;
+    double share = best ? (too_little + enough) / 2 : kFirstShare * step * (step + 1) / 2;
+    // What is too high now may be all that has to be done without.
+    const double over = static_cast<double>(lowest.height - hbm) / static_cast<double>(hbm);
+    if (!best && step == 1 && too_little < over && over < share)
+      share = over;
+    else
+      ++step;
+    try {
+      (fits_without(share) ? enough : too_little) = share;
+    } catch (const InfeasibleError&) {
+      if (!best) break;
+      too_little = share;
+    }
   }
-  if (arena.height <= graph.machine.hbm) return arena;
+  if (best) {
+    plan = std::move(*best);
+    return arena;
+  }
   throw InfeasibleError(
       fmt::format("no addresses fit into HBM: the lowest arena found is {} B high, with {} B alive at its "
                   "fullest, and {} B are "
                   "there, {} B short",
-                  lowest.height, lowest.program_peak, graph.machine.hbm, lowest.height - graph.machine.hbm));
+                  lowest.height, lowest.program_peak, hbm, lowest.height - hbm));
 }
 
 }  // namespace hyperoffload

@@ -26,10 +26,12 @@ namespace hyperoffload {
 // Gives the plan addresses, whatever height they take. The plan must keep every rule.
 Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations);
 
-// The same, planning again for less HBM (with `plan_for`, which may throw InfeasibleError) while the arena is
-// higher than HBM, at most kPlanAgain times. InfeasibleError if none fits.
-inline constexpr int kPlanAgain = 6;
+// The same within HBM. Where the plan's arena is higher, plans again (with `plan_for`, which may throw
+// InfeasibleError): with loads that start no earlier than they have to (passes/late_loads.h), and for a little
+// less HBM, until an arena fits, then for a little more between the last that fit and the first that didn't.
+// What stalls least is kept; at most kPlanAgain plans. InfeasibleError if none fits.
+inline constexpr int kPlanAgain = 8;
 Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations,
-                    const std::function<Plan(std::int64_t hbm)>& plan_for);
+                    const std::function<Plan(std::int64_t hbm, bool late)>& plan_for);
 
 }  // namespace hyperoffload

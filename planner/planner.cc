@@ -13,6 +13,7 @@
 #include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
 #include "planner/passes/check_capacity.h"
+#include "planner/passes/late_loads.h"
 #include "planner/pipeline.h"
 #include "sim/model/check.h"
 #include "sim/model/clock_noise.h"
@@ -107,21 +108,24 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   check_capacity(flat, *liveness);
   const bool exceeded = *std::max_element(liveness->resident.begin(), liveness->resident.end()) > flat.machine.hbm;
   if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
-  const auto search = [&](const FlatGraph& guide) {
+  const auto search = [&](const FlatGraph& guide, bool late) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
     const SearchOptions limits{options.iterations, options.effort, options.skip, enough, options.exact, options.guided};
     const bool slack = options.read_slack != 0 || options.write_slack != 0;
     Found found = slack ? search_plan(with_slack(guide, options), ideal, limits) : search_plan(guide, ideal, limits);
+    if (late)
+      found.written.plan =
+          late_loads(slack ? with_slack(guide, options) : guide, options.iterations, std::move(found.written.plan));
     found.written.plan.bound = outcome.plan.bound;
     return std::move(found.written.plan);
   };
-  if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat);
+  if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat, false);
   if (options.addresses)
-    outcome.arena = fit_addresses(flat, outcome.plan, options.iterations, [&](std::int64_t hbm) {
+    outcome.arena = fit_addresses(flat, outcome.plan, options.iterations, [&](std::int64_t hbm, bool late) {
       FlatGraph smaller = flat;
       smaller.machine.hbm = hbm;
       check_capacity(smaller, *liveness);
-      return search(smaller);
+      return search(smaller, late);
     });
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
   HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");

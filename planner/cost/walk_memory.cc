@@ -32,6 +32,7 @@ WalkMemory::WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vect
                        Residency* watch)
     : graph_(graph),
       plan_(plan),
+      hbm_(plan.room_of(Bytes(graph.machine.hbm)).value),
       watch_(watch),
       resident_(graph.tensors),
       own_(graph.tensors),

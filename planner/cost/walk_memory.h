@@ -22,7 +22,7 @@ class WalkMemory {
   WalkMemory(const FlatGraph& graph, const Plan& plan, const std::vector<char>& starts_in_pool,
              Residency* watch = nullptr);
 
-  std::int64_t hbm_free() const { return graph_.machine.hbm - hbm_used_; }
+  std::int64_t hbm_free() const { return hbm_ - hbm_used_; }
   std::int64_t pool_free() const { return graph_.machine.pool - pool_used_; }
   std::int64_t hbm_used() const { return hbm_used_; }
   std::int64_t pool_used() const { return pool_used_; }
@@ -55,6 +55,7 @@ class WalkMemory {
 
   const FlatGraph& graph_;
   const Plan& plan_;
+  const std::int64_t hbm_;
   Residency* const watch_;
   std::int64_t hbm_used_ = 0, pool_used_ = 0, hbm_peak_ = 0, pool_peak_ = 0;
   std::vector<std::int64_t> resident_, own_;

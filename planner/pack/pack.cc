@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "planner/pack/ejection.h"
 #include "planner/pack/first_fit.h"
 #include "planner/pack/floor_search.h"
 #include "planner/pack/sections.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr int kRepairs = 40;        // passes with the blamed moved to the front, an order
 constexpr int kHeightsBetween = 3;  // that the search tries after the peak
+constexpr int kEjections = 4;       // heights that ejection tries
+constexpr std::int64_t kRounds = 400;  // so often each item of a small instance may be placed again, about
 
 // Items with the lowest of their bytes at 0, those alive all the time apart.
 struct Split {
@@ -55,13 +58,19 @@ Split split(const std::vector<PackItem>& items) {
 
 class Packer {
  public:
-  Packer(const std::vector<PackItem>& items, const PackOptions& options, std::int64_t goal, Packing& best)
-      : items_(items), options_(options), goal_(goal), best_(best) {}
+  Packer(const std::vector<PackItem>& items, const PackOptions& options, std::int64_t goal,
+         std::int64_t most, Packing& best)
+      : items_(items), options_(options), goal_(goal), most_(most), proven_(goal), best_(best) {}
 
   void run() {
     fit();
-    if (best_.height <= goal_ || options_.search_steps <= 0 || !are_boxes(items_)) return;
-    std::int64_t least = goal_;  // no packing is known to be impossible at
+    if (best_.height > goal_ && options_.search_steps > 0 && are_boxes(items_)) search();
+    if (best_.height > proven_ && options_.scans > 0) eject();
+  }
+
+ private:
+  void search() {
+    std::int64_t least = goal_;  // no packing is known to be lower, or was found to be
     const std::int64_t a_node = std::max<std::int64_t>(1, section_entries(items_));
     const std::int64_t share = options_.search_steps / a_node / (1 + kHeightsBetween);
     if (share < 4 * static_cast<std::int64_t>(items_.size())) return;  // it would not get to the end once
@@ -73,10 +82,31 @@ class Packer {
         offer({std::move(found.offsets), height}, "search");
       else
         least = height + 1;
+      if (found.verdict == FloorSearchResult::Verdict::kImpossible) proven_ = height + 1;
     }
   }
 
- private:
+  // What is of use first, then halfway to the goal from there.
+  void eject() {
+    Ejection ejection(items_);
+    std::int64_t least = proven_;
+    const auto count = static_cast<std::int64_t>(items_.size());
+    for (int tries = 0; tries < kEjections && least < best_.height && !ejection.too_large(); ++tries) {
+      const bool of_use = best_.height <= most_;
+      const std::int64_t height = of_use ? least + (best_.height - 1 - least) / 2 : most_;
+      // Half of the work for what would be of use at all.
+      const std::int64_t share = of_use ? options_.scans / 2 / (kEjections - 1) : options_.scans / 2;
+      std::int64_t scans = std::min(share, kRounds * count * count);
+      std::vector<std::int64_t> offsets = ejection.search(height, scans);
+      if (!offsets.empty())
+        offer({std::move(offsets), height}, "ejection");
+      else if (!of_use)
+        return;
+      else
+        least = height + 1;
+    }
+  }
+
   void fit() {
     FirstFit fitter(items_);
     best_.height = std::numeric_limits<std::int64_t>::max();
@@ -105,7 +135,8 @@ class Packer {
 
   const std::vector<PackItem>& items_;
   const PackOptions& options_;
-  const std::int64_t goal_;
+  const std::int64_t goal_, most_;
+  std::int64_t proven_;  // no packing is lower
   Packing& best_;
 };
 
@@ -128,7 +159,9 @@ std::int64_t live_peak(const std::vector<PackItem>& items) {
 Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
   const Split parts = split(items);
   Packing rest;
-  Packer(parts.rest, options, std::max(live_peak(parts.rest), options.enough - parts.height), rest).run();
+  Packer(parts.rest, options, std::max(live_peak(parts.rest), options.enough - parts.height),
+         options.most - parts.height, rest)
+      .run();
   Packing all = std::move(rest);
   all.height += parts.height;
   all.first_fit_by_size += parts.height;

@@ -7,16 +7,17 @@
 //
 // How: items alive all the time go to the bottom, which costs nothing. The rest is placed item by item
 // where it fits (first_fit.h) under several orders, then again with what stood too high moved to the
-// front. Where that stays above the peak and the instance is small, floor_search.h looks for a packing
-// of the peak's height, or of a height in between. Effort is bounded by counts, never by a clock: the
-// same items give the same offsets. O(orders x n x k log k) with k items alive beside one, and at most
-// `search_steps` steps of the search.
+// front. Where that stays above the peak, floor_search.h looks for a packing of the peak's height, or of
+// a height in between, if the instance is small; then ejection.h for ever lower ones, of any size. Effort is bounded by
+// counts, never by a clock: the same items give the same offsets. O(orders x n x k log k) with k items alive beside
+// one, and at most `search_steps` steps and `scans` of the searches.
 //
-// Weakness: pieces of a tensor that come and go on their own (rectangles at different offsets, or of
-// different sizes) are out of the search's reach; the first fits alone place them.
+// Weakness: where hundreds of items of sizes that don't divide each other fill the peak most of the time, a packing
+// some per cent above it is what is found.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,11 +34,13 @@ struct PackItem {
 };
 
 struct PackOptions {
-  // Pairs of rectangles that first fits may look at (a second or two); one pass is always made.
-  std::int64_t fit_pairs = 100'000'000;
+  // Pairs of rectangles that first fits may look at (some tenths of a second); one pass is always made.
+  std::int64_t fit_pairs = 10'000'000;
   // Nodes of the search over all heights, each counted with all items of all its sections; 0: no search.
   std::int64_t search_steps = 300'000'000;
+  std::int64_t scans = 400'000'000;  // of ejection.h (about a second); 0: none
   std::int64_t enough = 0;  // a height that will do, where the peak is lower: nothing below it is looked for
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();  // a height that is of no use if none as low is found
 };
 
 struct Packing {

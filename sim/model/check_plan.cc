@@ -42,7 +42,7 @@ std::vector<Violation> check_start(const Graph& graph, const Plan& plan, const C
       held[t] = tier == Tier::kPool ? allocated[t] : graph.tensors()[t].bytes;
       sum += held[t].value;
     }
-    const Bytes capacity = tier == Tier::kHbm ? limits.hbm : limits.pool;
+    const Bytes capacity = tier == Tier::kHbm ? plan.room_of(limits.hbm) : limits.pool;
     if (sum <= capacity.value) continue;
     broken.push_back({tier == Tier::kHbm ? "start-hbm" : "start-pool", 0, OpId::none(), TensorId::none(), -1,
                       fmt::format("what starts in {} takes {}, {} more than its {}; {}",

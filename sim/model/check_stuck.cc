@@ -148,7 +148,7 @@ StuckReplay::StuckReplay(const Graph& graph, const Plan& plan, const CheckLimits
       addresses_(addresses),
       later_ops_(graph),
       sequences_(graph.tensors().size()) {
-  hbm_.capacity = limits.hbm.value;
+  hbm_.capacity = plan.room_of(limits.hbm).value;
   pool_.capacity = limits.pool.value;
   hbm_.held.resize(sequences_.size());
   pool_.held.resize(sequences_.size());

@@ -5,6 +5,7 @@
 // except for actions restricted to the first or to later iterations. Byte ranges are half-open.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,10 @@ struct Plan {
   std::optional<Bound> bound;
   std::vector<Address> addresses{};
   std::optional<Bytes> arena{};  // no address reaches above it; set: the plan comes with addresses
+  // Most bytes that may be in HBM at once: whoever takes bytes waits for room as if HBM had no more. None: all of it.
+  std::optional<Bytes> room{};
+
+  Bytes room_of(Bytes hbm) const { return room ? std::min(*room, hbm) : hbm; }
 };
 
 // JSON, strictly: InputError with the path inside the file for unknown keys and names, wrong types, a

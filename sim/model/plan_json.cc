@@ -80,12 +80,14 @@ class PlanReader {
       plan_.bound = read_bound(at);
     } else if (key == "arena_bytes") {
       plan_.arena = at.bytes();
+    } else if (key == "room_bytes") {
+      plan_.room = at.bytes();
     } else {
       const std::string hint = format_seen_ ? "" : "; is this " + kExpected + "?";
       throw InputError(
           source_, "the unknown key " + in_quotes(key),
           one_of(key, {"format", "version", "actions", "initial_pool", "order", "prediction", "bound", "addresses",
-                       "arena_bytes"}) +
+                       "arena_bytes", "room_bytes"}) +
               hint);
     }
   }
@@ -380,6 +382,7 @@ std::string plan_to_json(const Plan& plan, const Graph& graph) {
   if (plan.prediction) out += ",\n \"prediction\": " + prediction_json(*plan.prediction);
   if (plan.bound) out += ",\n \"bound\": " + bound_json(*plan.bound);
   if (plan.arena) append_addresses(out, graph, plan);
+  if (plan.room) out += fmt::format(",\n \"room_bytes\": {}", plan.room->value);
   return out + "}\n";
 }
 

@@ -16,7 +16,7 @@ class PlannedPolicy final : public Policy {
   PlannedPolicy(const Graph& graph, const Plan& plan);  // both must outlive it
 
   std::vector<TensorId> initial_pool(const NpuView&) override { return plan_.initial_pool; }
-  const Plan* addressed_plan() const override { return plan_.arena ? &plan_ : nullptr; }
+  const Plan* addressed_plan() const override { return plan_.arena || plan_.room ? &plan_ : nullptr; }
   std::vector<std::vector<Bytes>> cuts(const Graph&) override;
   bool keeps_to_share() const override { return true; }
   std::optional<Move> next_detach(const NpuView& view, bool) override;

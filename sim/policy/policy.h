@@ -29,7 +29,7 @@ class Policy {
   virtual std::optional<Move> next_detach(const NpuView&, bool /*ops_had_their_turn*/) { return std::nullopt; }
   // Whether it was checked with its NPU's share of the pool (fair_pool()), and is held to it.
   virtual bool keeps_to_share() const { return false; }
-  // The plan whose addresses the replay is to verify; null: none.
+  // The plan whose addresses the replay is to verify, or that takes only part of HBM; null: none.
   virtual const Plan* addressed_plan() const { return nullptr; }
   // Asked once, when the op's engine is free and its dependencies are done: so long (>= 0) the host needs
   // before the op is looked at further.

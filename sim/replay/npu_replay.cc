@@ -10,6 +10,15 @@
 #include "sim/replay/residents.h"
 
 namespace hyperoffload {
+namespace {
+
+// What may be taken of HBM: a plan may leave some of it free.
+Bytes room_of(const Policy& policy, const Hardware& hardware) {
+  const Plan* const plan = policy.addressed_plan();
+  return plan ? plan->room_of(hardware.hbm_usable()) : hardware.hbm_usable();
+}
+
+}  // namespace
 
 NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
                      std::unique_ptr<Policy> policy, const ReplayOptions& options, Machine& machine,
@@ -22,7 +31,7 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
       weigh_demand_(hardware.priority.demand != hardware.priority.prefetch),
       policy_(std::move(policy)),
       machine_(machine),
-      hbm_(options.everything_in_place ? Bytes::max() : hardware.hbm_usable()),
+      hbm_(options.everything_in_place ? Bytes::max() : room_of(*policy_, hardware)),
       memory_(graph_, policy_->cuts(graph_), hbm_, pool, index),
       view_{graph_, hardware, memory_, -1, Seconds(0), {}, {}, {false, false}, true, Bytes(0)} {
   const Graph& graph = graph_;
@@ -46,7 +55,7 @@ NpuReplay::NpuReplay(int index, const RankWork& work, const Hardware& hardware,
     copy_slots_[d].flowing.slot = copy_slots_[d].handled.slot = &copy_slots_[d];
   }
   if (options.series) series_.emplace(engines, hardware.npu_count > 64 ? 256 : 1024);
-  if (const Plan* plan = policy_->addressed_plan(); plan && !options.everything_in_place) {
+  if (const Plan* plan = policy_->addressed_plan(); plan && plan->arena && !options.everything_in_place) {
     addresses_ = std::make_unique<AddressCheck>(graph, *plan, hardware.hbm_usable());
     watch_ = &addresses_->residency();
   }

@@ -42,7 +42,7 @@ const char* kPlan = R"({"format": "hyperoffload-plan", "version": 1,
  "prediction": {"iteration_s": 1, "first_iteration_s": 1, "total_s": 1, "ideal_s": 1, "hbm_peak_bytes": 1, "pool_peak_bytes": 0},
  "bound": {"hbm_peak_bytes": 1, "stall_s": 0.5, "method": "window", "order": "program"},
  "addresses": [{"tensor": "w", "offset_bytes": 0}, {"tensor": "x", "op": "a", "offset_bytes": 1000}, {"op": "c", "offset_bytes": 3000}],
- "arena_bytes": 3008})";
+ "arena_bytes": 3008, "room_bytes": 4000})";
 
 }  // namespace
 

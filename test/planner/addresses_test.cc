@@ -4,7 +4,9 @@
 #include <algorithm>
 
 #include "planner/analysis/liveness.h"
+#include "planner/cost/walk.h"
 #include "planner/pack/floor_search.h"
+#include "planner/passes/late_loads.h"
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
@@ -28,9 +30,8 @@ PlannerOptions with_addresses(int iterations) {
   return options;
 }
 
-// One that plans with addresses for a random graph with HBM for `share` of what everything needs, or nothing.
-std::optional<PlanOutcome> random_outcome(std::uint64_t seed, Graph& graph, Hardware& hardware,
-                                          int& iterations) {
+// A random graph, and a machine with HBM for a share of what everything needs.
+void random_case(std::uint64_t seed, Graph& graph, Hardware& hardware, int& iterations) {
   Rng rng(seed);
   RandomGraphOptions options;
   options.shape = kAllShapes[rng.pick(0, 4)];
@@ -43,6 +44,12 @@ std::optional<PlanOutcome> random_outcome(std::uint64_t seed, Graph& graph, Hard
   const Liveness liveness(FlatGraph(graph, hardware), {iterations > 1, 0});
   const std::int64_t most = *std::max_element(liveness.resident.begin(), liveness.resident.end());
   hardware.hbm_capacity = Bytes(static_cast<std::int64_t>(static_cast<double>(most) * rng.real(0.5, 1.1)));
+}
+
+// A plan with addresses for one, or nothing.
+std::optional<PlanOutcome> random_outcome(std::uint64_t seed, Graph& graph, Hardware& hardware,
+                                          int& iterations) {
+  random_case(seed, graph, hardware, iterations);
   try {
     return make_plan(graph, hardware, with_addresses(iterations));
   } catch (const InfeasibleError&) {
@@ -82,7 +89,7 @@ TEST_CASE("addresses: a plan without them is the same plan") {
     Hardware hardware;
     int iterations = 1;
     const auto outcome = random_outcome(seed, graph, hardware, iterations);
-    if (!outcome || outcome->arena->planned_for < hardware.hbm_usable().value) continue;
+    if (!outcome || outcome->arena->late) continue;
     Plan bare = outcome->plan;
     bare.arena.reset();
     bare.addresses.clear();
@@ -93,6 +100,68 @@ TEST_CASE("addresses: a plan without them is the same plan") {
     compared += !bare.actions.empty();
   }
   CHECK(compared > 0);
+}
+
+TEST_CASE("addresses: a plan that leaves room free keeps to it, in order and in time") {
+  // Both weights wait in the pool; with all of HBM they arrive together, with room for one v waits for u to go.
+  Toy t;
+  const TensorId u = t.weight("u", 60), v = t.weight("v", 60);
+  t.op(1, {u});
+  t.op(1, {v});
+  const Graph graph = t.build();
+  Plan plan;
+  plan.initial_pool = {u, v};
+  plan.actions = {toy::action(ActionKind::kPrefetch, graph, u, -1), toy::action(ActionKind::kDetach, graph, u, 0),
+                  toy::action(ActionKind::kPrefetch, graph, v, -1)};
+  const Hardware hardware = toy::machine(200);
+  const auto peak = [&] {
+    REQUIRE(check_plan(graph, plan, limits_of(hardware)).empty());
+    const Walk walk = walk_plan(FlatGraph(graph, hardware), plan, {});
+    const RunRecord run = simulate_plan(graph, plan, hardware);
+    CHECK(walk.hbm_peak == run.npus.front().hbm_peak.value);
+    return walk.hbm_peak;
+  };
+  CHECK(peak() == 120);
+  plan.room = Bytes(119);
+  CHECK(peak() == 60);
+  CHECK(parse_plan(plan_to_json(plan, graph), "again", graph).room == Bytes(119));
+  plan.room = Bytes(300);  // more than there is
+  CHECK(peak() == 120);
+  plan.room = Bytes(59);
+  CHECK_FALSE(check_plan(graph, plan, limits_of(hardware)).empty());
+}
+
+TEST_CASE("addresses: late loads hold nobody up, keep their order and every rule") {
+  int later = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    INFO("seed " << seed);
+    Graph graph;
+    Hardware hardware;
+    PlannerOptions plan_options;
+    random_case(seed, graph, hardware, plan_options.iterations);
+    Plan plan;
+    try {
+      plan = make_plan(graph, hardware, plan_options).plan;
+    } catch (const InfeasibleError&) {
+      continue;
+    }
+    const FlatGraph flat(graph, hardware);
+    const Plan late = late_loads(flat, plan_options.iterations, plan);
+    REQUIRE(late.actions.size() == plan.actions.size());
+    for (std::size_t a = 0; a < late.actions.size(); ++a) {
+      CHECK(late.actions[a].kind == plan.actions[a].kind);
+      CHECK(late.actions[a].tensor == plan.actions[a].tensor);
+      CHECK(late.actions[a].after_op.value >= plan.actions[a].after_op.value);
+      later += late.actions[a].after_op.value > plan.actions[a].after_op.value;
+    }
+    const auto broken = check_plan(graph, late, limits_of(hardware), plan_options.iterations);
+    INFO((broken.empty() ? "" : broken.front().message));
+    CHECK(broken.empty());
+    const WalkOptions walk{plan_options.iterations, WalkRecord::kNothing};
+    CHECK(walk_plan(flat, late, walk).last_iteration <=
+          walk_plan(flat, plan, walk).last_iteration * (1 + kLonger) + 1e-12);
+  }
+  CHECK(later > 25);
 }
 
 TEST_CASE("addresses: live bytes alone don't prove a fit, and the message says what is short") {

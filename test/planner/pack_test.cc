@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "planner/pack/ejection.h"
 #include "planner/pack/first_fit.h"
 #include "planner/pack/floor_search.h"
 #include "test/planner/packing.h"
@@ -194,11 +195,11 @@ TEST_CASE("Packings of random items with holes and pieces never overlap, whateve
         item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
         if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
       }
-    const Packing packing = pack(items, {10'000, 2'000'000});
+    const Packing packing = pack(items, {10'000, 2'000'000, 200'000});
     REQUIRE(packing_fault(items, packing.offsets, packing.height) == "");
     CHECK(packing.height >= packing.peak);
     CHECK(packing.height <= packing.first_fit_by_size);
-    CHECK(pack(items, {10'000, 2'000'000}).offsets == packing.offsets);
+    CHECK(pack(items, {10'000, 2'000'000, 200'000}).offsets == packing.offsets);
     FirstFit fitter(items);
     for (FitOrder by : {FitOrder::kSize, FitOrder::kArea, FitOrder::kLifetime, FitOrder::kStart})
       for (bool tightest : {false, true}) {
@@ -206,6 +207,48 @@ TEST_CASE("Packings of random items with holes and pieces never overlap, whateve
         REQUIRE(packing_fault(items, result.offsets, result.height) == "");
       }
   }
+}
+
+TEST_CASE("Ejection finds the least height of all, and never one below it") {
+  Rng rng(13);
+  int missed = 0;
+  for (int round = 0; round < 300; ++round) {
+    const std::vector<PackItem> items = random_boxes(rng, 6, 6, 5);
+    const std::int64_t least = least_height(items);
+    Ejection ejection(items);
+    std::int64_t scans = 20'000;
+    const std::vector<std::int64_t> found = ejection.search(least, scans);
+    missed += found.empty();
+    if (!found.empty()) REQUIRE(packing_fault(items, found, least) == "");
+    scans = 20'000;
+    CHECK(ejection.search(least - 1, scans).empty());
+  }
+  CHECK(missed <= 3);
+}
+
+TEST_CASE("Ejection packs items with holes and pieces without overlaps, where first fits stay above") {
+  Rng rng(17);
+  int lower = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<PackItem> items = random_boxes(rng, 60, 60, 9);
+    for (PackItem& item : items)
+      if (const PackRect r = item.rects[0]; rng.chance(0.3)) {
+        item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
+        if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
+      }
+    const std::int64_t without = pack(items, {100'000, 0, 0}).height;
+    const Packing packing = pack(items, {100'000, 0, 2'000'000});
+    REQUIRE(packing_fault(items, packing.offsets, packing.height) == "");
+    CHECK(packing.height >= packing.peak);
+    CHECK(packing.height <= without);
+    lower += packing.height < without;
+    CHECK(pack(items, {100'000, 0, 2'000'000}).offsets == packing.offsets);
+    PackOptions useless{100'000, 0, 2'000'000};
+    useless.most = packing.peak - 1;
+    const Packing given_up = pack(items, useless);
+    CHECK(packing_fault(items, given_up.offsets, given_up.height) == "");
+  }
+  CHECK(lower > 10);
 }
 
 TEST_CASE("MiniMalloc's hard instances are packed into their capacity") {
