@@ -20,6 +20,7 @@
 #include "planner/objectives.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/schedule_guide.h"
+#include "scripts/gap_figures.h"
 #include "sim/model/error.h"
 #include "test/planner/families.h"
 
@@ -49,13 +50,6 @@ double cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
-
-double percentile(std::vector<double> values, double share) {  // nearest rank
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()) + 0.999999);
-  return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
 }
 
 // Half way down to the bound: does the program still stall where tensors start as a whole and inputs come first, as in a
@@ -164,7 +158,7 @@ int main(int argc, char** argv) try {
   std::vector<Case> all;
   for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
     for (Family family : kAllFamilies) {
-      if (!settings.families.empty() && settings.families.find(to_string(family)) == std::string::npos) continue;
+      if (!settings.families.empty() && !lists(settings.families, to_string(family))) continue;
       for (double load : {0.5, 1.0, 2.0}) {
         all.push_back(judge(settings, family, seed, load));
         if (!settings.cases) continue;

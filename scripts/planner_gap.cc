@@ -28,6 +28,7 @@
 #include "planner/cost/walk.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
+#include "scripts/gap_figures.h"
 #include "sim/model/error.h"
 #include "test/planner/families.h"
 
@@ -125,13 +126,6 @@ Outcome judge(const Settings& settings, BoundCache& bounds, Family family, int s
   return o;
 }
 
-double percentile(std::vector<double> values, double share) {  // nearest rank
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()) + 0.999999);
-  return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
-}
-
 void print_row(const std::string& name, const std::vector<Outcome>& all) {
   std::vector<double> gaps;
   double sum = 0, cpu = 0;
@@ -171,10 +165,6 @@ void print_worst(std::vector<Outcome> all, int count) {
   fmt::print("\n## The {} worst\n\n```\n", count);
   print_cases(all);
   fmt::print("```\n");
-}
-
-bool lists(const std::string& names, const std::string& name) {
-  return ("," + names + ",").find("," + name + ",") != std::string::npos;
 }
 
 std::uint32_t steps(const std::string& names) {

@@ -22,6 +22,7 @@
 #include "planner/analysis/liveness.h"
 #include "planner/bound/lp_bound.h"
 #include "planner/planner.h"
+#include "scripts/gap_figures.h"
 #include "sim/model/error.h"
 
 using namespace hyperoffload;
@@ -76,13 +77,6 @@ class BoundCache {
   std::string path_;
   std::map<std::string, Proven> known_;
 };
-
-double percentile(std::vector<double> values, double share) {  // nearest rank
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(share * static_cast<double>(values.size()) + 0.999999);
-  return values[std::min(values.size(), std::max<std::size_t>(rank, 1)) - 1];
-}
 
 // The gap in per cent of the ideal time; none where an op's own tensors don't fit.
 std::optional<double> judge(const Settings& settings, BoundCache& bounds, const Line& line, const Graph& graph,
