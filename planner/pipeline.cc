@@ -6,31 +6,28 @@
 #include <optional>
 #include <utility>
 
+#include "planner/best_plan.h"
 #include "planner/passes/cancel_redundant.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/fill_forward.h"
+#include "planner/passes/late_changes.h"
 #include "planner/passes/lp_guide.h"
+#include "planner/passes/place_transfers.h"
 #include "planner/passes/replay_placement.h"
 #include "planner/passes/schedule_guide.h"
 #include "planner/passes/write_guide.h"
-#include "planner/passes/place_transfers.h"
-#include "planner/passes/postpone_copies.h"
-#include "sim/model/check.h"
-#include "sim/model/check_plan.h"
+#include "planner/passes/write_plan.h"
 #include "sim/model/error.h"
 
 namespace hyperoffload {
 namespace {
-
-// Steady behaviour shows in the third iteration: the first two differ by what is marked `first`.
-constexpr int kJudgedIterations = 3;
 
 // Work of a search by effort, in ops and units per pass summed over passes: about 1 s for the default on
 // one slow core, so that the same input gives the same plan on every machine.
 constexpr double kWork[] = {0, 1.2e6, 25e6};
 
 // Loads that are tried behind earlier ops, and copies behind later ones, by effort.
-constexpr int kHastened[] = {0, 60, 1000};
+constexpr int kLateTries[] = {0, 60, 1000};
 
 // The linear program's guide by effort: one pass leaves it a hundredth of a second.
 constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
@@ -43,16 +40,6 @@ constexpr double kNearlyNothing = 1e-4;
 
 // Timelines that are planned on again.
 constexpr std::size_t kSeeds = 4;
-
-struct Attempt {
-  WrittenPlan written;
-  Walk walk;
-  bool better_than(const Attempt& other) const {
-    if (walk.last_iteration != other.walk.last_iteration)
-      return walk.last_iteration < other.walk.last_iteration;
-    return walk.total < other.walk.total;
-  }
-};
 
 // What a placement came to: seconds of the (last) iteration and the timeline with its stalls.
 struct Tried {
@@ -67,7 +54,8 @@ class Search {
         options_(options),
         rank_(rank_by_name(*graph.graph)),
         ideal_seconds_(ideal.last_iteration),
-        enough_stall_(options.enough_stall) {
+        enough_stall_(options.enough_stall),
+        best_(graph, options.iterations, kWork[std::clamp(options.effort, 0, 2)]) {
     double transfers = 0;
     for (int t = 0; t < graph.tensors; ++t)
       transfers +=
@@ -86,18 +74,18 @@ class Search {
   int effort() const { return std::clamp(options_.effort, 0, 2); }
   bool uses(SearchStep step) const { return (options_.skip >> static_cast<int>(step) & 1U) == 0; }
   // Nothing more to win, or no work left.
-  bool finished() const { return good_enough() || work_left_ <= 0; }
-  // One pass is content with next to nothing.
-  bool good_enough() const {
+  bool finished() const { return good_enough() || best_.no_work_left(); }
+  bool good_enough() const { return best_.found() && best_.seconds() <= enough(); }
+  // Seconds of an iteration that nothing beats; one pass is content with next to nothing more.
+  double enough() const {
     const double close = effort() == 0 ? kNearlyNothing : 1e-9;
-    return best_ && best_->walk.last_iteration - ideal_seconds_ <= enough_stall_ + close * ideal_seconds_;
+    return ideal_seconds_ + enough_stall_ + close * ideal_seconds_;
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
                 const std::vector<Eviction>& given = {}, bool cancel = true);
   Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
   Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
   const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
-  bool valid(const Plan& plan);
   void search(std::int64_t piece_bytes);
   void search_pieces();
   bool learn_contention();
@@ -106,13 +94,8 @@ class Search {
   void transcribe(const LpGuide& guide);
   void search_guided(const GuidedSearch& guided);
   void search_all();
-  bool known_late(const Action& action) const;
-  bool keep_if_better(WrittenPlan written);
-  void hasten();
   static void keep(std::vector<Seed>& seeds, Seed seed);
-  void postpone();
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
-  StepClock smoothed(const StepClock& walked, int window) const;
   std::int64_t piece_size(int parts, double latencies = 50) const;
 
   const FlatGraph& graph_;
@@ -124,13 +107,8 @@ class Search {
   std::optional<LpGuide> lp_;
   bool lp_tried_ = false;
   std::optional<StepClock> guide_;  // the ops' own times; in the end those beside copies
-  int passes_ = 0;
-  double work_left_ = 0;
-  std::optional<Attempt> best_;
-  Walk judged_;  // the last one that was not the best
-  std::int64_t best_piece_bytes_ = 0, piece_bytes_ = 0;
+  BestPlan best_;
   std::optional<InfeasibleError> infeasible_;
-  std::string first_fault_;
 };
 
 Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order,
@@ -140,8 +118,7 @@ Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lea
     if (lead == Lead::kOnDemand)
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
-      work_left_ -=
-          0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger, given));
+      best_.spend(0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger, given)));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     return {};
@@ -151,8 +128,7 @@ Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lea
 }
 
 Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger) {
-  ++passes_;
-  work_left_ -= graph_.ops + liveness.units();
+  best_.spend(graph_.ops + liveness.units());
   if (lead == Lead::kEager && uses(SearchStep::kReplay))
     if (Tried tried = place_replayed(liveness, clock, ledger); tried.timeline) return tried;
   const Walk& walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
@@ -167,39 +143,21 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
     auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger, firm);
     if (!replayed) break;
     const double seconds = replayed->clock.seconds(replayed->clock.period());
-    if (best_ && seconds >= best_->walk.last_iteration * (1 - 1e-9)) {
+    if (seconds >= best_.seconds() * (1 - 1e-9)) {
       if (!best.timeline) best = {seconds, std::move(replayed->clock)};
       break;
     }
     const Walk& walk = judge(liveness, replayed->clock, replayed->placements);
     if (!walk.stuck && walk.last_iteration < best.seconds) best = {walk.last_iteration, std::move(replayed->clock)};
     if (!walk.stuck && walk.last_iteration <= seconds * (1 + 1e-6)) break;
-    work_left_ -= graph_.ops + liveness.units();
+    best_.spend(graph_.ops + liveness.units());
   }
   return best;
 }
 
 // The walk holds until the next one is judged.
 const Walk& Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
-  Attempt attempt;
-  attempt.written = write_plan(graph_, liveness, clock, rank_, placements);
-  attempt.walk =
-      walk_plan(graph_, attempt.written.plan,
-                {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
-  if (!attempt.walk.stuck && (!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
-    best_ = std::move(attempt);
-    best_piece_bytes_ = piece_bytes_;
-    return best_->walk;
-  }
-  return judged_ = std::move(attempt.walk);
-}
-
-bool Search::valid(const Plan& plan) {
-  const CheckLimits limits{Bytes(graph_.machine.hbm), Bytes(graph_.machine.pool), graph_.machine.allocation};
-  const auto broken = check_plan(*graph_.graph, plan, limits, options_.iterations);
-  if (broken.empty()) return true;
-  if (first_fault_.empty()) first_fault_ = broken.front().message;
-  return false;
+  return best_.judge(write_plan(graph_, liveness, clock, rank_, placements));
 }
 
 // What a piece takes on the link is at least so many latencies.
@@ -209,30 +167,6 @@ std::int64_t Search::piece_size(int parts, double latencies) const {
   const double worth = latencies * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
   return std::max<std::int64_t>(
       {(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), m.allocation.granularity.value, 1});
-}
-
-// A timeline with its stalls spread over `window` ops.
-StepClock Search::smoothed(const StepClock& walked, int window) const {
-  const StepClock& guide = *guide_;
-  const int count = guide.positions();
-  std::vector<double> stall(count + 1, 0.0);
-  Ticks before = 0;
-  for (int p = 1; p < count; ++p) {
-    const Ticks delay = walked.start(p) - guide.start(p);
-    stall[p] = static_cast<double>(std::max<Ticks>(0, delay - before));
-    before = std::max(before, delay);
-  }
-  std::vector<Ticks> extra(count, 0);
-  double sum = 0, given = 0;
-  std::vector<double> prefix(count + 1, 0.0);
-  for (int p = 0; p < count; ++p) prefix[p + 1] = prefix[p] + stall[p];
-  for (int p = 1; p < count; ++p) {
-    const int lo = std::max(1, p - window / 2), hi = std::min(count, p + window / 2 + 1);
-    sum += (prefix[hi] - prefix[lo]) / window;
-    extra[p] = static_cast<Ticks>(sum - given);
-    given += static_cast<double>(extra[p]);
-  }
-  return guide.delayed(extra);
 }
 
 // A cold pass has two ways to begin; a repeated body none.
@@ -247,7 +181,6 @@ std::vector<SweepOrder> Search::orders() const {
 }
 
 void Search::search(std::int64_t piece_bytes) {
-  piece_bytes_ = piece_bytes;
   const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes});
   const StepClock& guide = *guide_;
   attempt(liveness, guide, Lead::kLate);
@@ -268,7 +201,7 @@ void Search::search(std::int64_t piece_bytes) {
   if (finished()) return;
   if (uses(SearchStep::kFill))
     if (const auto filled = fill_forward(graph_, liveness, guide, rank_)) {
-      work_left_ -= graph_.ops + liveness.units();
+      best_.spend(graph_.ops + liveness.units());
       Tried tried = attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions);
       keep(seeds, {{}, std::move(tried)});
       if (finished()) return;
@@ -278,7 +211,7 @@ void Search::search(std::int64_t piece_bytes) {
   for (double factor : {1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 2.6, 3.3}) {
     if (!uses(SearchStep::kStretch)) break;
     // What is slower by far than the best plan has nothing to teach (Llama decode's best comes of one 1.12x slower).
-    if (best_ && factor * ideal_seconds_ > 1.5 * best_->walk.last_iteration) break;
+    if (factor * ideal_seconds_ > 1.5 * best_.seconds()) break;
     seed(guide.stretched(factor));
     if (finished()) return;
   }
@@ -292,20 +225,15 @@ void Search::transcribe(const LpGuide& guide) {
     double seconds = std::numeric_limits<double>::infinity();
     for (std::vector<int> first;;) {
       if (finished()) return;
-      Attempt attempt;
-      attempt.written.plan = write_guide(graph_, guide, piece_size(parts), first);
-      work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
-      attempt.walk = walk_plan(graph_, attempt.written.plan, {1, WalkRecord::kLastIteration, false});
-      if (attempt.walk.stuck || attempt.walk.last_iteration >= seconds * (1 - 1e-6)) break;
-      seconds = attempt.walk.last_iteration;
+      Plan plan = write_guide(graph_, guide, piece_size(parts), first);
+      best_.spend(graph_.ops + static_cast<double>(plan.actions.size()));
+      const Walk& walk = best_.judge(std::move(plan));
+      if (walk.stuck || walk.last_iteration >= seconds * (1 - 1e-6)) break;
+      seconds = walk.last_iteration;
       const std::size_t known = first.size();
-      for (const OpWalk& op : attempt.walk.ops)
+      for (const OpWalk& op : walk.ops)
         if (op.start > op.resident && std::find(first.begin(), first.end(), op.op) == first.end()) first.push_back(op.op);
       const bool more = first.size() > known;
-      if ((!best_ || attempt.better_than(*best_)) && valid(attempt.written.plan)) {
-        best_ = std::move(attempt);
-        best_piece_bytes_ = piece_size(parts);
-      }
       if (!more) break;
     }
   }
@@ -358,17 +286,15 @@ void Search::search_guided(const GuidedSearch& guided) {
                                        *guided.starts);
   if (!schedule) return;
   for (int parts : {32, 128}) {
-    piece_bytes_ = piece_size(parts);
-    const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes_,
+    const Liveness liveness(graph_, {options_.iterations > 1, piece_size(parts),
                                      cuts(*schedule, graph_, piece_size(std::numeric_limits<int>::max()))});
     const Filled filled = evictions_of(*schedule, liveness, *guide_);
     EvictionLedger ledger(graph_, liveness, filled.clock);
     take_evictions(graph_, liveness, filled.clock, rank_, ledger, filled.evictions);
     for (bool firm : {false, true}) {
       if (finished()) return;
-      work_left_ -= graph_.ops + liveness.units();
-      ++passes_;
-      const auto replayed = place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
+      best_.spend(graph_.ops + liveness.units());
+          const auto replayed = place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
       if (!replayed) break;
       const Walk walk = judge(liveness, replayed->clock, replayed->placements);
       if (walk.last_iteration <= replayed->clock.seconds(replayed->clock.period()) * (1 + 1e-6)) break;
@@ -383,7 +309,7 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
       if (window > 1 && !uses(SearchStep::kSmooth)) break;
       Tried now = first.tried;
       for (int round = 0; round < 4; ++round) {
-        const StepClock clock = window == 1 ? *now.timeline : smoothed(*now.timeline, window);
+        const StepClock clock = window == 1 ? *now.timeline : guide_->smoothed(*now.timeline, window);
         Tried next = attempt(liveness, clock, Lead::kEager, first.order);
         if (finished()) return;
         if (!next.timeline || next.seconds >= now.seconds) break;
@@ -392,85 +318,32 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
     }
 }
 
-// Whether what it loads is known to be read only once another op is done.
-bool Search::known_late(const Action& action) const {
-  return !action.before_op.is_none() && graph_.graph->op(action.before_op).known_after.has_value();
-}
-
-// Keeps a changed plan if it is better.
-bool Search::keep_if_better(WrittenPlan written) {
-  Attempt attempt{std::move(written), {}};
-  work_left_ -= graph_.ops + static_cast<double>(attempt.written.plan.actions.size());
-  attempt.walk = walk_plan(graph_, attempt.written.plan,
-                           {std::min(options_.iterations, kJudgedIterations), WalkRecord::kLastIteration, false});
-  if (attempt.walk.stuck || attempt.walk.last_iteration >= best_->walk.last_iteration * (1 - 1e-9) ||
-      !valid(attempt.written.plan))
-    return false;
-  best_ = std::move(attempt);
-  return true;
-}
-
-// Lets loads that ops wait for stand behind earlier ops, one at a time, while that helps.
-void Search::hasten() {
-  int left = uses(SearchStep::kHasten) ? kHastened[effort()] : 0;
-  for (bool better = true; better && left > 0 && !good_enough();) {
-    better = false;
-    std::vector<int> waited;
-    for (const OpWalk& op : best_->walk.ops)
-      if (op.waited_action >= 0 && op.resident > op.ready) waited.push_back(op.waited_action);
-    for (int action : waited) {
-      for (int earlier = 1; earlier <= 3 && left > 0 && work_left_ > 0; ++earlier) {
-        WrittenPlan changed = best_->written;
-        Action& moved = changed.plan.actions[action];
-        if (moved.kind != ActionKind::kPrefetch || moved.after_op.is_none() || known_late(moved)) break;
-        const int after = moved.after_op.value - earlier;
-        moved.after_op = after < 0 ? OpId::none() : OpId(after);
-        --left;
-        if (!keep_if_better(std::move(changed))) continue;
-        better = true;
-        break;
-      }
-    }
-  }
-}
-
-// Lets copies that take HBM bandwidth from an op stand behind it, one at a time, while that helps.
-void Search::postpone() {
-  int left = uses(SearchStep::kPostpone) ? kHastened[effort()] : 0;
-  for (bool better = true; better && left > 0 && !good_enough();) {
-    better = false;
-    for (const auto& [action, op] : copies_in_the_way(graph_, best_->walk)) {
-      if (left-- <= 0 || work_left_ <= 0) return;
-      if ((better = keep_if_better(moved_behind(best_->written, action, op)))) break;
-    }
-  }
-}
-
 // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer ones yet
 // where a short trace affords them.
 void Search::search_pieces() {
-  piece_bytes_ = 0;
+  bool cut_once = false;
   for (int parts : {16, 8, 4, 64}) {
     if (finished() || !uses(SearchStep::kPieces)) break;
-    if (parts < 16 && piece_bytes_ > 0) continue;
+    if (parts < 16 && cut_once) continue;
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(parts)});
-    if (8.0 * (graph_.ops + cut.units()) > work_left_) continue;
+    if (8.0 * (graph_.ops + cut.units()) > best_.work_left()) continue;
+    cut_once = true;
     search(piece_size(parts));
   }
   // Tensors that 50 latencies leave in three parts or whole; the walk says whether smaller pieces pay.
   for (double latencies : {8.0, 2.0}) {
     if (finished() || !uses(SearchStep::kPieces) || piece_size(4, latencies) == piece_size(4)) break;
     const Liveness cut(graph_, {options_.iterations > 1, piece_size(16, latencies)});
-    if (8.0 * (graph_.ops + cut.units()) <= work_left_) search(piece_size(16, latencies));
+    if (8.0 * (graph_.ops + cut.units()) <= best_.work_left()) search(piece_size(16, latencies));
   }
 }
 
 // Copies beside an op that wants all of HBM's bandwidth make it longer, which no placement looks at: from here on ops
 // take what they took in the best plan. False if that is nothing new.
 bool Search::learn_contention() {
-  if (!best_ || graph_.engines > 1 || !uses(SearchStep::kContention)) return false;
+  if (!best_.found() || graph_.engines > 1 || !uses(SearchStep::kContention)) return false;
   Walk packed;
-  packed.ops = best_->walk.ops;
+  packed.ops = best_.walk().ops;
   for (OpWalk& op : packed.ops) {
     const double seconds = op.end - op.start;
     op.start = packed.last_iteration;
@@ -489,19 +362,18 @@ void Search::search_all() {
 }
 
 Found Search::run() {
-  work_left_ = kWork[effort()];
   if (options_.guided)
     search_guided(*options_.guided);
   else
     search_all();
-  if (best_) hasten();
-  if (best_) postpone();
-  if (!best_ && infeasible_) throw *infeasible_;
-  if (!best_ && graph_.engines > 1)
+  if (best_.found() && uses(SearchStep::kHasten)) hasten(graph_, best_, enough(), kLateTries[effort()]);
+  if (best_.found() && uses(SearchStep::kPostpone)) postpone(graph_, best_, enough(), kLateTries[effort()]);
+  if (best_.found()) return {best_.take(), best_.take_walk()};
+  if (infeasible_) throw *infeasible_;
+  if (graph_.engines > 1)
     throw InfeasibleError("no plan found that can't get stuck in any timing of the overlapping engines: " +
-                          first_fault_);
-  if (!best_) throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + first_fault_);
-  return {std::move(best_->written), std::move(best_->walk), best_piece_bytes_, passes_};
+                          best_.first_fault());
+  throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + best_.first_fault());
 }
 
 }  // namespace

@@ -10,9 +10,7 @@
 #include <optional>
 
 #include "planner/analysis/flat_graph.h"
-#include "planner/analysis/liveness.h"
 #include "planner/cost/walk.h"
-#include "planner/passes/write_plan.h"
 #include "planner/planner.h"
 
 namespace hyperoffload {
@@ -47,10 +45,8 @@ struct SearchOptions {
 };
 
 struct Found {
-  WrittenPlan written;
+  Plan plan;
   Walk walk;
-  std::int64_t piece_bytes = 0;  // how tensors were cut (0: whole)
-  int passes = 0;                // placements tried
 };
 
 // The best plan found; HBM is exceeded somewhere and every position's working set fits.

@@ -114,10 +114,10 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
     const bool slack = options.read_slack != 0 || options.write_slack != 0;
     Found found = slack ? search_plan(with_slack(guide, options), ideal, limits) : search_plan(guide, ideal, limits);
     if (late)
-      found.written.plan =
-          late_loads(slack ? with_slack(guide, options) : guide, options.iterations, std::move(found.written.plan));
-    found.written.plan.bound = outcome.plan.bound;
-    return std::move(found.written.plan);
+      found.plan =
+          late_loads(slack ? with_slack(guide, options) : guide, options.iterations, std::move(found.plan));
+    found.plan.bound = outcome.plan.bound;
+    return std::move(found.plan);
   };
   if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat, false);
   if (options.addresses)

@@ -1,6 +1,7 @@
 #include "planner/bound/engine_view.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace hyperoffload {
@@ -164,6 +165,21 @@ void EngineView::add_tensor(const FlatGraph& graph, int engine, int tensor) {
   else if (open != never && alive_until >= 0)
     add_gap(stay, {open, alive_until + 1, end, false});
   keep(graph, std::move(stay));
+}
+
+std::vector<std::int64_t> EngineView::excess(std::int64_t hbm) const {
+  std::vector<std::int64_t> excess = resident;
+  for (std::int64_t& bytes : excess) bytes -= hbm;
+  return excess;
+}
+
+EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
+  const auto key = [&](const Stay& stay) {
+    return std::tuple(stay.gaps.front().until, stay.gaps.front().after, rank[stay.tensor]);
+  };
+  std::stable_sort(view.stays.begin(), view.stays.end(),
+                   [&](const Stay& a, const Stay& b) { return key(a) < key(b); });
+  return view;
 }
 
 }  // namespace hyperoffload

@@ -51,6 +51,9 @@ struct EngineView {
   std::vector<ForcedWait> waits;  // disjoint
   double alone = 0;               // ops and forced waits: least time of an iteration
 
+  // By position: bytes over that capacity if nothing leaves.
+  std::vector<std::int64_t> excess(std::int64_t hbm) const;
+
  private:
   struct Around {
     int done, next;  // positions
@@ -67,5 +70,9 @@ struct EngineView {
   bool circle_;
   std::vector<Around> around_;  // by op of other engines or in the pool
 };
+
+// With the stays in order of their first use, ties by the tensors' rank: of several solutions the solver takes one by the
+// order of units, and that must not be the file's.
+EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank);
 
 }  // namespace hyperoffload

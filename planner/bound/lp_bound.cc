@@ -38,8 +38,7 @@ class LpBound {
 };
 
 std::vector<std::int64_t> LpBound::excess_over(const EngineView& view, std::int64_t hbm) const {
-  std::vector<std::int64_t> excess = view.resident;
-  for (std::int64_t& bytes : excess) bytes -= hbm;
+  std::vector<std::int64_t> excess = view.excess(hbm);
   if (options_.whole_tensors && graph_.engines == 1) {
     const auto capacity = whole_capacity(view, hbm);
     for (std::size_t p = 0; p < excess.size(); ++p) excess[p] += hbm - capacity[p];
@@ -111,9 +110,7 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
   const double slack = std::max(0.0, ideal_ - view.alone) + options_.allowed_stall + 1e-11 * ideal_;
   for (int part : {4, 1}) {
     for (int step = 0; step < 40; ++step) {
-      std::vector<std::int64_t> excess = view.resident;
-      for (std::int64_t& bytes : excess) bytes -= known;
-      const OffloadProgram program(graph_, view, excess,
+      const OffloadProgram program(graph_, view, view.excess(known),
                                    {ideal_, std::max(8, options_.boundaries / part), steady_, true});
       const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 2e-5 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;

@@ -326,6 +326,13 @@ void OffloadSolver::set_excess(std::vector<double> excess) {
   state_->master.excess_changed();
 }
 
+std::vector<double> shares_not_stored(const OffloadLp& lp, const LpOutcome& outcome) {
+  std::vector<double> shares(lp.units.size());
+  for (const LpShare& share : outcome.shares)
+    if (share.pattern.store < 0) shares[share.unit] += share.share;
+  return shares;
+}
+
 LpOutcome solve(const OffloadLp& lp, const LpLimits& limits) { return OffloadSolver(lp).solve(limits); }
 
 std::string clp_version() { return CLP_VERSION; }

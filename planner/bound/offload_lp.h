@@ -108,6 +108,9 @@ struct LpOutcome {
   std::vector<double> waits;    // by slot: its seconds more
 };
 
+// By unit: the share of its bytes that is not stored; of one that may start in the pool, that which does.
+std::vector<double> shares_not_stored(const OffloadLp& lp, const LpOutcome& outcome);
+
 LpOutcome solve(const OffloadLp& lp, const LpLimits& limits);
 
 // The same, several times over, each time with some units' start decided; goes on from where it was.

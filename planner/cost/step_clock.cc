@@ -69,4 +69,26 @@ StepClock StepClock::stretched(double factor) const {
   return result;
 }
 
+StepClock StepClock::smoothed(const StepClock& walked, int window) const {
+  const int count = positions();
+  std::vector<double> stall(count + 1, 0.0);
+  Ticks before = 0;
+  for (int p = 1; p < count; ++p) {
+    const Ticks delay = walked.start(p) - start(p);
+    stall[p] = static_cast<double>(std::max<Ticks>(0, delay - before));
+    before = std::max(before, delay);
+  }
+  std::vector<Ticks> extra(count, 0);
+  double sum = 0, given = 0;
+  std::vector<double> prefix(count + 1, 0.0);
+  for (int p = 0; p < count; ++p) prefix[p + 1] = prefix[p] + stall[p];
+  for (int p = 1; p < count; ++p) {
+    const int lo = std::max(1, p - window / 2), hi = std::min(count, p + window / 2 + 1);
+    sum += (prefix[hi] - prefix[lo]) / window;
+    extra[p] = static_cast<Ticks>(sum - given);
+    given += static_cast<double>(extra[p]);
+  }
+  return delayed(extra);
+}
+
 }  // namespace hyperoffload

@@ -37,6 +37,8 @@ class StepClock {
   // Delays position p (and all after it) by extra[p] ticks more.
   StepClock delayed(const std::vector<Ticks>& extra) const;
   StepClock stretched(double factor) const;
+  // This one with the stalls that `walked` has more than it, each spread over `window` positions.
+  StepClock smoothed(const StepClock& walked, int window) const;
 
  private:
   StepClock() = default;

@@ -20,16 +20,6 @@ constexpr int kColumnsTried = 500'000;
 // HBM that further guides leave to whole pieces, which take a little more than their share. With 2 % plans get worse.
 constexpr double kMargins[] = {0.0005, 0.002, 0.005};
 
-// Of several solutions the solver takes one by the order of units: that must not be the file's.
-EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
-  const auto key = [&](const Stay& stay) {
-    return std::tuple(stay.gaps.front().until, stay.gaps.front().after, rank[stay.tensor]);
-  };
-  std::stable_sort(view.stays.begin(), view.stays.end(),
-                   [&](const Stay& a, const Stay& b) { return key(a) < key(b); });
-  return view;
-}
-
 // What a longer trace's guide sees of it (docs/planner.md): finer ones take longer and gain little.
 constexpr int kBoundaries = 200, kCoarse = 100, kFine = 400;
 constexpr int kManyUnits = 3000;
@@ -62,18 +52,13 @@ class Guide {
  private:
   OffloadProgram made(const FlatGraph& graph, double ideal, bool repeats) const;
   std::int64_t without(double margin) const { return hbm_ - static_cast<std::int64_t>(margin * static_cast<double>(hbm_)); }
-  std::vector<std::int64_t> excess(double margin) const {
-    std::vector<std::int64_t> excess = view_.resident;
-    for (std::int64_t& bytes : excess) bytes -= without(margin);
-    return excess;
-  }
+  std::vector<std::int64_t> excess(double margin) const { return view_.excess(without(margin)); }
   void leave(double margin) {
     const std::vector<std::int64_t> bytes = excess(margin);
     solver_.set_excess({bytes.begin(), bytes.end()});
   }
   LpOutcome decide_starts(LpOutcome outcome);
   void branch(const LpOutcome& decided, double& least);
-  std::vector<double> shares_from_pool(const LpOutcome& outcome) const;
   void add_flows(std::vector<LpShare> shares, LpGuide& guide) const;
   LpGuide written(const LpOutcome& outcome) const;
 
@@ -98,13 +83,6 @@ OffloadProgram Guide::made(const FlatGraph& graph, double ideal, bool repeats) c
   return options.boundaries == kBoundaries ? program : OffloadProgram(graph, view_, excess(0), options);
 }
 
-std::vector<double> Guide::shares_from_pool(const LpOutcome& outcome) const {
-  std::vector<double> shares(program_.lp.units.size());
-  for (const LpShare& share : outcome.shares)
-    if (share.pattern.store < 0) shares[share.unit] += share.share;
-  return shares;
-}
-
 // A fifth of what is open at a time, the surest first; of a longer trace's half.
 LpOutcome Guide::decide_starts(LpOutcome outcome) {
   const std::size_t part = exact_ ? 5 : 2;
@@ -112,7 +90,7 @@ LpOutcome Guide::decide_starts(LpOutcome outcome) {
   for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
     if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) open.push_back(static_cast<int>(u));
   while (!open.empty() && outcome.complete) {
-    const std::vector<double> pool = shares_from_pool(outcome);
+    const std::vector<double> pool = shares_not_stored(program_.lp, outcome);
     const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
     std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return sure(a) < sure(b); });
     for (std::size_t count = (open.size() + part - 1) / part; !open.empty() && (count > 0 || sure(open.back()) > 0.499);
@@ -138,7 +116,7 @@ void Guide::branch(const LpOutcome& decided, double& least) {
   const Branched tree = branch_starts(solver_, limits_, {programs, decided.upper, true});
   least = std::max(least, tree.lower);
   if (tree.best.upper < decided.upper) {
-    const std::vector<double> pool = shares_from_pool(tree.best);
+    const std::vector<double> pool = shares_not_stored(program_.lp, tree.best);
     for (std::size_t k = 0; k < decided_.size(); ++k) in_pool[k] = pool[decided_[k]] >= 0.5;
   }
   solver_.set_starts({});

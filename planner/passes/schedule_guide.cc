@@ -14,21 +14,11 @@ namespace {
 // Columns of all programs that are tried to find better starts: half a second.
 constexpr int kColumnsTried = 300'000;
 
-// Of several solutions the solver takes one by the order of units: that must not be the file's.
-EngineView in_time(EngineView view, const std::vector<std::int32_t>& rank) {
-  const auto key = [&](const Stay& stay) {
-    return std::tuple(stay.gaps.front().until, stay.gaps.front().after, rank[stay.tensor]);
-  };
-  std::stable_sort(view.stays.begin(), view.stays.end(),
-                   [&](const Stay& a, const Stay& b) { return key(a) < key(b); });
-  return view;
-}
-
 class Scheduler {
  public:
   Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats, int tries)
       : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
-        program_(graph, view_, excess(graph), {ideal, 2 * view_.places, repeats, false, true}),
+        program_(graph, view_, view_.excess(graph.machine.hbm), {ideal, 2 * view_.places, repeats, false, true}),
         solver_(as_planned()),
         limits_{60, 1e-4, 1e-5 * ideal},
         tries_(tries),
@@ -36,11 +26,6 @@ class Scheduler {
   std::optional<ScheduleGuide> run(double enough, std::vector<char>& starts);
 
  private:
-  std::vector<std::int64_t> excess(const FlatGraph& graph) const {
-    std::vector<std::int64_t> excess = view_.resident;
-    for (std::int64_t& bytes : excess) bytes -= graph.machine.hbm;
-    return excess;
-  }
   OffloadLp as_planned() const;
   bool keep_starts(const std::vector<char>& starts, double least);
   void decide_starts(LpOutcome outcome, double least);
@@ -48,7 +33,6 @@ class Scheduler {
     for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k] != 0);
   }
   std::vector<char> mostly_in_pool(const LpOutcome& outcome) const;
-  std::vector<double> shares_from_pool(const LpOutcome& outcome) const;
   ScheduleGuide written(const LpOutcome& outcome) const;
 
   const EngineView view_;
@@ -70,15 +54,8 @@ OffloadLp Scheduler::as_planned() const {
   return lp;
 }
 
-std::vector<double> Scheduler::shares_from_pool(const LpOutcome& outcome) const {
-  std::vector<double> shares(program_.lp.units.size());
-  for (const LpShare& share : outcome.shares)
-    if (share.pattern.store < 0) shares[share.unit] += share.share;
-  return shares;
-}
-
 std::vector<char> Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
-  const std::vector<double> shares = shares_from_pool(outcome);
+  const std::vector<double> shares = shares_not_stored(program_.lp, outcome);
   std::vector<char> in_pool;
   for (int u : decided_) in_pool.push_back(shares[u] >= 0.5);
   return in_pool;
@@ -98,7 +75,7 @@ bool Scheduler::keep_starts(const std::vector<char>& starts, double least) {
 // A fifth of what is open at a time, the surest first; if that costs something, the tree may know better.
 void Scheduler::decide_starts(LpOutcome outcome, double least) {
   for (std::vector<int> open = decided_; !open.empty();) {
-    const std::vector<double> pool = shares_from_pool(outcome);
+    const std::vector<double> pool = shares_not_stored(program_.lp, outcome);
     const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
     std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return sure(a) < sure(b); });
     for (std::size_t count = (open.size() + 4) / 5; count > 0; --count) {

@@ -32,7 +32,7 @@ class Writer {
         store_of_slot_(liveness.slots, -1),
         absent_at_border_(liveness.units()) {}
 
-  WrittenPlan run();
+  Plan run();
 
  private:
   void add_loads();
@@ -54,7 +54,8 @@ class Writer {
   std::vector<std::int32_t> store_of_slot_;  // index into placements_.stores
   std::vector<char> absent_at_border_;       // by unit of a gap that wraps
   std::vector<Draft> drafts_;
-  WrittenPlan result_;
+  Plan plan_;
+  int last_unit_ = -1;  // the first one that the last action serves
 };
 
 void Writer::add_loads() {
@@ -100,11 +101,11 @@ void Writer::add_detaches() {
 
 void Writer::settle_start(int tensor) {
   if (!graph_.persistent[tensor]) return;
-  if (liveness_.pool_only[tensor]) return result_.plan.initial_pool.push_back(TensorId(tensor));
+  if (liveness_.pool_only[tensor]) return plan_.initial_pool.push_back(TensorId(tensor));
   const int begin = liveness_.gap_begin[tensor], end = liveness_.gap_begin[tensor + 1];
   if (begin < end && liveness_.gaps[begin].open < 0) {
     const bool away = graph_.bound_to_pool[tensor] || placements_.evicted[liveness_.gaps[begin].first_unit];
-    if (away) result_.plan.initial_pool.push_back(TensorId(tensor));
+    if (away) plan_.initial_pool.push_back(TensorId(tensor));
     return;
   }
   int wrap = -1;
@@ -119,7 +120,7 @@ void Writer::start_repeated(int tensor, int wrap) {
   for (int k = 0; wrap >= 0 && k < pieces; ++k)
     absent += absent_at_border_[liveness_.gaps[wrap].first_unit + k];
   if (absent == 0 && !graph_.bound_to_pool[tensor]) return add_first_stores(tensor);
-  result_.plan.initial_pool.push_back(TensorId(tensor));
+  plan_.initial_pool.push_back(TensorId(tensor));
   for (int k = 0; wrap >= 0 && k < pieces; ++k) {
     const int unit = liveness_.gaps[wrap].first_unit + k;
     if (!absent_at_border_[unit])
@@ -169,14 +170,13 @@ void Writer::raise_anchors(ActionKind kind) {
 }
 
 bool Writer::mergeable(const Draft& draft) const {
-  const std::vector<Action>& actions = result_.plan.actions;
+  const std::vector<Action>& actions = plan_.actions;
   if (!draft.joined || actions.empty()) return false;
   const Action& last = actions.back();
   const Gap& gap = liveness_.gap(draft.unit);
-  const int last_unit = result_.unit.back();
   return last.kind == draft.kind && last.tensor.value == gap.tensor && last.scope == draft.scope &&
          last.after_op.value == draft.anchor - 1 &&
-         liveness_.gap_of_unit[last_unit] == liveness_.gap_of_unit[draft.unit] &&
+         liveness_.gap_of_unit[last_unit_] == liveness_.gap_of_unit[draft.unit] &&
          last.to.value == liveness_.piece_from(gap.tensor, liveness_.piece_of(draft.unit));
 }
 
@@ -191,7 +191,7 @@ void Writer::write_actions() {
     const int piece = liveness_.piece_of(draft.unit);
     const Bytes to(liveness_.piece_from(gap.tensor, piece + 1));
     if (mergeable(draft)) {
-      result_.plan.actions.back().to = to;
+      plan_.actions.back().to = to;
       continue;
     }
     Action action;
@@ -202,12 +202,12 @@ void Writer::write_actions() {
     action.from = Bytes(liveness_.piece_from(gap.tensor, piece));
     action.to = to;
     action.scope = draft.scope;
-    result_.plan.actions.push_back(action);
-    result_.unit.push_back(draft.unit);
+    plan_.actions.push_back(action);
+    last_unit_ = draft.unit;
   }
 }
 
-WrittenPlan Writer::run() {
+Plan Writer::run() {
   add_loads();
   add_stores();
   add_detaches();
@@ -215,13 +215,13 @@ WrittenPlan Writer::run() {
   raise_anchors(ActionKind::kStore);
   raise_anchors(ActionKind::kPrefetch);
   write_actions();
-  return std::move(result_);
+  return std::move(plan_);
 }
 
 }  // namespace
 
-WrittenPlan write_plan(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                       const std::vector<std::int32_t>& rank, const Placements& placements) {
+Plan write_plan(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                const std::vector<std::int32_t>& rank, const Placements& placements) {
   return Writer(graph, liveness, clock, rank, placements).run();
 }
 

@@ -18,12 +18,7 @@
 
 namespace hyperoffload {
 
-struct WrittenPlan {
-  Plan plan;
-  std::vector<std::int32_t> unit;  // by action: the (first) unit it serves
-};
-
-WrittenPlan write_plan(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                       const std::vector<std::int32_t>& rank, const Placements& placements);
+Plan write_plan(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
+                const std::vector<std::int32_t>& rank, const Placements& placements);
 
 }  // namespace hyperoffload

@@ -97,7 +97,8 @@ TEST_CASE("bound: copies of a rank may all come over the faster path of a supern
   Hardware h = machine(10, 4, 4, 1);
   h.link_far = Path{{BytesPerSecond(2), Seconds(3)}, {BytesPerSecond(2), Seconds(3)}};
   h.npu_count = 2;
-  h.nodes = Nodes{2, 1, 1};
+  h.nodes.emplace();
+  h.nodes->count = 2;
   h.placement = {Spread::kHash, true, Bytes(10)};
   const double least = 2 * (1 + 10 / 4.0 - 1);
   CHECK(rank_bound(g, h, 2, 1, BoundMethod::kWindow, Seconds(3)).bound.stall.value == Approx(least));

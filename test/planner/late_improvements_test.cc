@@ -1,7 +1,7 @@
 // What the search tries once its placements are done: copies behind ops that want all of HBM's bandwidth, and pieces
 // that are small beside the link's latency.
 #include "planner/decision_log.h"
-#include "planner/passes/postpone_copies.h"
+#include "planner/passes/late_changes.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
 #include "sim/model/check_plan.h"
@@ -52,24 +52,23 @@ TEST_CASE("planner: a copy is in the way of the op that it makes longer, and mov
   const Graph g = store_beside_a_hungry_op();
   Hardware h = machine(1000);
   h.hbm_bandwidth = BytesPerSecond(1);
-  WrittenPlan written;
+  Plan plan;
   const auto store = [&](std::int64_t from, std::int64_t to, int after) {
     Action a = action(ActionKind::kStore, g, TensorId(std::size_t{0}), after);
     a.from = Bytes(from);
     a.to = Bytes(to);
-    written.plan.actions.push_back(a);
-    written.unit.push_back(static_cast<std::int32_t>(written.unit.size()));
+    plan.actions.push_back(a);
   };
   store(0, 5, 3);    // runs beside op4, half as fast: 5 B take 10 s, and op4 5 s more
   store(5, 20, 4);   // beside op5, which wants no bandwidth
   const FlatGraph flat(g, h);
-  const auto found = copies_in_the_way(flat, walk_plan(flat, written.plan, {1, WalkRecord::kLastIteration, false}));
+  const auto found = copies_in_the_way(flat, walk_plan(flat, plan, {1, WalkRecord::kLastIteration, false}));
   REQUIRE(found.size() == 1);
   CHECK(found[0] == std::pair(0, OpId(4)));
-  const WrittenPlan moved = moved_behind(written, 0, OpId(4));
-  CHECK(moved.unit == std::vector<std::int32_t>{1, 0});
-  CHECK(moved.plan.actions[1].after_op == OpId(4));
-  CHECK(moved.plan.actions[1].to == Bytes(5));
+  const Plan moved = moved_behind(plan, 0, OpId(4));
+  CHECK(moved.actions[0].from == Bytes(5));
+  CHECK(moved.actions[1].after_op == OpId(4));
+  CHECK(moved.actions[1].to == Bytes(5));
 }
 
 TEST_CASE("planner: a tensor of 50 latencies is cut where halves pay") {

@@ -64,7 +64,7 @@ double on_demand_time(const Case& c) {
   EvictionLedger ledger(flat, liveness, clock);
   choose_on_demand(flat, liveness, clock, rank, ledger);
   const auto placed = place_transfers(flat, liveness, clock, rank, ledger, Lead::kOnDemand);
-  const Plan plan = write_plan(flat, liveness, clock, rank, placed).plan;
+  const Plan plan = write_plan(flat, liveness, clock, rank, placed);
   const Walk walk = walk_plan(flat, plan, {c.iterations, WalkRecord::kNothing, false});
   REQUIRE_FALSE(walk.stuck);
   return walk.last_iteration;

@@ -58,7 +58,7 @@ TEST_CASE("replay placement: what it says a placement takes is what the plan's w
       choose_evictions(row.flat, row.liveness, row.clock, row.rank, {}, ledger);
       const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
       REQUIRE(replayed);
-      const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements).plan;
+      const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements);
       const Walk walk = walk_plan(row.flat, plan, {1, WalkRecord::kNothing, false});
       REQUIRE_FALSE(walk.stuck);
       INFO(rate << " B/s, " << hbm << " B");
@@ -82,7 +82,7 @@ TEST_CASE("replay placement: a firm one is less often wrong where loads take the
       for (const bool firm : {false, true}) {
         const auto replayed = place_by_replay(row.flat, row.liveness, slow, row.clock, row.rank, ledger, firm);
         REQUIRE(replayed);
-        const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements).plan;
+        const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements);
         const Walk walk = walk_plan(row.flat, plan, {1, WalkRecord::kNothing, false});
         REQUIRE_FALSE(walk.stuck);
         const double said = replayed->clock.seconds(replayed->clock.period());
