@@ -35,6 +35,9 @@ constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
 // Starts that a schedule looks at again, by effort.
 constexpr int kStartTries[] = {0, 50, 200};
 
+// HBM and bandwidth that schedules leave to whole pieces.
+constexpr double kScheduleRooms[] = {0, 0.001, 0.002, 0.005, 0.02};
+
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
 
@@ -93,6 +96,8 @@ class Search {
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
   void search_guided(const GuidedSearch& guided);
+  void follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts);
+  void follow_schedules();
   void search_all();
   static void keep(std::vector<Seed>& seeds, Seed seed);
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
@@ -278,12 +283,16 @@ void Search::search_guided(const GuidedSearch& guided) {
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   attempt(whole, *guide_, Lead::kLate);
   if (good_enough()) return;
+  follow_schedule(whole, guided.room, enough_stall_, *guided.starts);
+}
+
+// The program's schedule for a little less HBM and bandwidth, to the letter.
+void Search::follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts) {
   FlatGraph less = graph_;
-  less.machine.hbm -= static_cast<std::int64_t>(guided.room * static_cast<double>(less.machine.hbm));
-  less.machine.read_bandwidth *= 1 - guided.room;
-  less.machine.write_bandwidth *= 1 - guided.room;
-  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, enough_stall_, kStartTries[effort()],
-                                       *guided.starts);
+  less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
+  less.machine.read_bandwidth *= 1 - room;
+  less.machine.write_bandwidth *= 1 - room;
+  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, enough_stall, kStartTries[effort()], starts);
   if (!schedule) return;
   for (int parts : {32, 128}) {
     const Liveness liveness(graph_, {options_.iterations > 1, piece_size(parts),
@@ -355,9 +364,21 @@ bool Search::learn_contention() {
   return true;
 }
 
+// Of a repeated body; one pass has transcribe().
+void Search::follow_schedules() {
+  if (options_.iterations == 1 || !lp_ || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
+  const Liveness whole(graph_, {true, 0});
+  std::vector<char> starts;
+  for (double room : kScheduleRooms) {
+    if (finished()) return;
+    follow_schedule(whole, room, std::numeric_limits<double>::infinity(), starts);
+  }
+}
+
 void Search::search_all() {
   search(0);
   search_pieces();
+  if (uses(SearchStep::kTranscribe)) follow_schedules();
   for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
 }
 

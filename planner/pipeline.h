@@ -27,7 +27,7 @@ enum class SearchStep {
   kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
   kPieces,        // cut tensors
   kLp,            // round the solution of the linear program
-  kTranscribe,    // write its schedule as it is, too
+  kTranscribe,    // write its schedule as it is, too, or follow it to the letter
   kHasten,        // let loads that ops wait for stand earlier, in the end
   kContention,    // plan again with ops as long as they are beside copies
   kPostpone,      // let copies that slow an op stand behind it, in the end

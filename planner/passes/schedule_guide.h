@@ -1,5 +1,5 @@
-// The linear program's schedule (bound/lp_bound.h) to the letter, for the search of the least HBM: which bytes of which
-// tensor are away in which gap, from when on, and from when on they come back.
+// The linear program's schedule (bound/lp_bound.h) to the letter, for the search of the least HBM and for repeated bodies:
+// which bytes of which tensor are away in which gap, from when on, and from when on they come back.
 //
 // The program is that of what a plan can say: tensors start in the pool or in HBM as a whole (decided as in lp_guide.h),
 // what starts in HBM stays till it is used, and inputs make no room while the first op runs (what stands behind nothing
@@ -32,7 +32,8 @@ struct ScheduleGuide {
   std::vector<double> waits;  // by position: seconds before it
 };
 
-// None, either, where the program stalls longer than `enough` seconds. `tries`: programs solved in search of better starts, at most. `starts`: by tensor, whether it starts in the pool: what to
+// None, either, where the program stalls longer than `enough` seconds. `tries`: programs solved in search of better
+// starts, at most. `starts`: by tensor, whether it starts in the pool: what to
 // try first (if not empty), and what was decided.
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
                                             const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,

@@ -1,8 +1,11 @@
 // The linear program's schedule to the letter: what it takes is what is proven and a few bytes.
 #include "planner/passes/schedule_guide.h"
 
+#include "planner/bound/lp_bound.h"
 #include "planner/passes/choose_evictions.h"
+#include "planner/pipeline.h"
 #include "planner/planner.h"
+#include "test/planner/families.h"
 #include "test/planner/toy.h"
 #include "test/support/catch.h"
 
@@ -21,6 +24,29 @@ TEST_CASE("schedule guide: a stream that follows it takes what is proven and a f
   const PlanOutcome outcome = make_plan(g, machine(5000 + 2 * 8, 50, 50), options);
   CHECK(outcome.plan.prediction->iteration.value == Approx(80).epsilon(1e-6));
   CHECK(outcome.plan.prediction->hbm_peak <= Bytes(5000 + 2 * 8));
+}
+
+TEST_CASE("schedule guide: a repeated body that stalls comes nearer to the proven limit for it, and doesn't beat it") {
+  FamilyCase c = family_case(Family::kSkips, 33, 134, 2);
+  REQUIRE(c.repeats);
+  c.hardware.hbm_capacity = Bytes(c.peak / 2);
+  const FlatGraph flat(c.graph, c.hardware);
+  LpBoundOptions lp;
+  lp.hbm = false;
+  lp.steady = true;
+  const auto stall = [&](std::uint32_t skip) {
+    PlannerOptions options;
+    options.iterations = 40;
+    options.skip = skip;
+    const Prediction p = *make_plan(c.graph, c.hardware, options).plan.prediction;
+    return std::pair(p.iteration.value - p.ideal.value, p.ideal.value);
+  };
+  const auto [with, ideal] = stall(0);
+  const double proven = lp_bound(flat, ideal, 40, lp).stall.value;
+  const double without = stall(1U << static_cast<int>(SearchStep::kTranscribe)).first;
+  CHECK(proven > 0.1 * ideal);
+  CHECK(with >= proven * (1 - 1e-9));
+  CHECK(with - proven < without - proven);
 }
 
 TEST_CASE("schedule guide: tensors are cut where shares end, and each piece knows when it leaves and comes back") {
