@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Measures plans against their proven limits over seeded traces, what each step of the search is worth, and what
-# planning takes, and writes docs/planner.md. A quarter of an hour of CPU, most of it the least HBM (about 4 s a case). Usage: scripts/planner_gap.sh [SEEDS]
+# planning takes, and writes docs/planner.md. The stall of 50 seeds a family takes 25 minutes of CPU, most of it the bounds;
+# the least HBM of 4, about 12 s a case, as long again. Usage: scripts/planner_gap.sh [SEEDS [SEEDS_OF_THE_REST]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
-seeds=${1:-3}
+seeds=${1:-50}
+few=${2:-4}
 scripts/build.sh --target planner_gap hbm_gap
 bounds=$(mktemp)
 page=$(mktemp)
@@ -19,10 +21,10 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp transcribe hasten contention postpone; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
-  printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$seeds"
-  build/hbm_gap --seeds "$seeds" --slowdown 0.0001 --worst 10
-  printf '\n## Whole tensors: plans without pieces, against a limit that knows that (link load 2, seeds 1 to %s)\n\n' "$seeds"
-  gap --whole --seeds "$seeds" --load 2
+  printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$few"
+  build/hbm_gap --seeds "$few" --slowdown 0.0001 --worst 10
+  printf '\n## Whole tensors: plans without pieces, against a limit that knows that (link load 2, seeds 1 to %s)\n\n' "$few"
+  gap --whole --seeds "$few" --load 2
   printf '\n## Time and memory (HBM 60 %% of the peak)\n\n'
   build/planner_gap --times
 } >"$page"
