@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/bound/offload_lp.h"
-#include "sim/import/protobuf_stream.h"
 #include "sim/machine/simgrid_version.h"
 
 namespace hyperoffload {
@@ -26,7 +25,7 @@ std::string version_text() {
       "hyperoffload {}\nSimGrid {}, Clp {}, yaml-cpp {}, nlohmann/json {}.{}.{}, CLI11 {}, fmt {}, zlib {}, protobuf {}, xxHash {}",
       HYPEROFFLOAD_VERSION, simgrid_version(), clp_version(), YAML_CPP_VERSION, NLOHMANN_JSON_VERSION_MAJOR,
       NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH, CLI11_VERSION, dotted(FMT_VERSION), zlibVersion(),
-      protobuf_version(), dotted(XXH_versionNumber()));
+      PROTOBUF_VERSION, dotted(XXH_versionNumber()));
 }
 
 }  // namespace hyperoffload

@@ -1,17 +1,10 @@
 #include "sim/import/protobuf_stream.h"
 
 #include <fmt/format.h>
-#include <google/protobuf/stubs/common.h>
 
 #include "sim/model/error.h"
 
 namespace hyperoffload {
-
-std::string protobuf_version() {
-  constexpr int kStep = 1000;  // major, minor and patch in one number
-  return fmt::format("{}.{}.{}", GOOGLE_PROTOBUF_VERSION / (kStep * kStep), GOOGLE_PROTOBUF_VERSION / kStep % kStep,
-                     GOOGLE_PROTOBUF_VERSION % kStep);
-}
 
 bool ProtobufInput::at_end() {
   if (rest_.empty()) rest_ = stream_.next_piece();

@@ -13,8 +13,6 @@
 
 namespace hyperoffload {
 
-std::string protobuf_version();  // the library's, like "3.21.12"
-
 // A TextStream as the library takes it.
 class ProtobufInput : public google::protobuf::io::ZeroCopyInputStream {
  public:
