@@ -31,6 +31,17 @@ std::vector<PackItem> random_boxes(Rng& rng, int count, int instants, int larges
   return items;
 }
 
+// Boxes, some with a hole in time or a second piece.
+std::vector<PackItem> random_items(Rng& rng, int count, int instants) {
+  std::vector<PackItem> items = random_boxes(rng, count, instants, 9);
+  for (PackItem& item : items)
+    if (const PackRect r = item.rects[0]; rng.chance(0.3)) {
+      item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
+      if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
+    }
+  return items;
+}
+
 // A rectangle of time by bytes cut apart until `count` boxes: they fill its height at every instant.
 std::vector<PackItem> cut_apart(Rng& rng, int count, std::int64_t instants, std::int64_t height) {
   struct Box {
@@ -189,12 +200,7 @@ TEST_CASE("An item of which only a later piece is ever there needs no room below
 TEST_CASE("Packings of random items with holes and pieces never overlap, whatever finds them") {
   Rng rng(5);
   for (int round = 0; round < 200; ++round) {
-    std::vector<PackItem> items = random_boxes(rng, 30, 40, 9);
-    for (PackItem& item : items)
-      if (const PackRect r = item.rects[0]; rng.chance(0.3)) {
-        item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
-        if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
-      }
+    const std::vector<PackItem> items = random_items(rng, 30, 40);
     const Packing packing = pack(items, {10'000, 2'000'000, 200'000});
     REQUIRE(packing_fault(items, packing.offsets, packing.height) == "");
     CHECK(packing.height >= packing.peak);
@@ -230,12 +236,7 @@ TEST_CASE("Ejection packs items with holes and pieces without overlaps, where fi
   Rng rng(17);
   int lower = 0;
   for (int round = 0; round < 60; ++round) {
-    std::vector<PackItem> items = random_boxes(rng, 60, 60, 9);
-    for (PackItem& item : items)
-      if (const PackRect r = item.rects[0]; rng.chance(0.3)) {
-        item.rects.push_back({r.upper + rng.between(0, 2), r.upper + 4, r.offset, r.size});
-        if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
-      }
+    const std::vector<PackItem> items = random_items(rng, 60, 60);
     const std::int64_t without = pack(items, {100'000, 0, 0}).height;
     const Packing packing = pack(items, {100'000, 0, 2'000'000});
     REQUIRE(packing_fault(items, packing.offsets, packing.height) == "");
