@@ -129,6 +129,12 @@ TEST_CASE("addresses: a plan that leaves room free keeps to it, in order and in 
   CHECK(peak() == 120);
   plan.room = Bytes(59);
   CHECK_FALSE(check_plan(graph, plan, limits_of(hardware)).empty());
+  Plan resident;  // both start in HBM, which has the bytes but must not use them
+  CHECK(check_plan(graph, resident, limits_of(hardware)).empty());
+  resident.room = Bytes(119);
+  const auto broken = check_plan(graph, resident, limits_of(hardware));
+  REQUIRE_FALSE(broken.empty());
+  CHECK(broken.front().rule == "start-hbm");
 }
 
 TEST_CASE("addresses: late loads hold nobody up, keep their order and every rule") {
