@@ -16,9 +16,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Row numbers of the master program; -1: no such row.
+// Row numbers of the master program; -1: no such row. A boundary's memory row is what is away there, less what is
+// away beyond the excess (a column), less the same of the limited boundary before: so that a gap has two entries,
+// however long it is. Its price is the difference of its row's and the next one's.
 struct Rows {
   std::vector<int> memory, read, write, hbm_read, hbm_write, hbm_both, wait, unit;
+  std::vector<int> limited;  // by boundary: limited ones before it
   int starts = -1;
 };
 
@@ -50,6 +53,8 @@ class Master {
   }
   void add_rows();
   void add_time();
+  void add_over();
+  void away(int from, int to, double value);
   void add_column(double cost, double upper);
   void entry(int row, double value) {
     if (row < 0 || value == 0) return;
@@ -62,6 +67,7 @@ class Master {
   const OffloadLp& lp_;
   const double time_, byte_;  // scales
   Rows rows_;
+  std::vector<int> memory_;  // rows of limited boundaries
   std::vector<double> lower_, upper_;
   ClpSimplex clp_;
   int time_columns_ = 0;
@@ -80,22 +86,48 @@ Master::Master(const OffloadLp& lp, double byte_scale) : lp_(lp), time_(lp.time_
   const std::vector<CoinBigIndex> none(lower_.size() + 1, 0);
   clp_.addRows(static_cast<int>(lower_.size()), lower_.data(), upper_.data(), none.data(), nullptr, nullptr);
   add_time();
+  const int over = static_cast<int>(cost_.size());
+  add_over();
   time_columns_ = static_cast<int>(cost_.size());
   flush();
+  clp_.createStatus();
+  // To begin with nothing is away, and less than nothing beyond the excess.
+  for (std::size_t k = 0; k < memory_.size(); ++k) {
+    clp_.setRowStatus(memory_[k], ClpSimplex::isFixed);
+    clp_.setColumnStatus(over + static_cast<int>(k), ClpSimplex::basic);
+  }
 }
 
 void Master::add_rows() {
-  for (double excess : lp_.excess) rows_.memory.push_back(excess > 0 ? row(excess / byte_, kInfinity) : -1);
-  for (const LpSlot& slot : lp_.slots) {
+  double before = 0;
+  for (double excess : lp_.excess) {
+    rows_.limited.push_back(static_cast<int>(memory_.size()));
+    if (excess > 0) memory_.push_back(row((excess - before) / byte_, (excess - before) / byte_));
+    rows_.memory.push_back(excess > 0 ? memory_.back() : -1);
+    if (excess > 0) before = excess;
+  }
+  rows_.limited.push_back(static_cast<int>(memory_.size()));
+  std::vector<char> loads(lp_.slots.size(), 0), stores = loads;  // by slot: may there be any?
+  const auto mark = [&](std::vector<char>& slots, int from, int to) {
+    for (int s = from; s <= to; ++s) slots[lp_.slot(s)] = 1;
+  };
+  for (const LpUnit& unit : lp_.units)
+    for (const LpGap& gap : unit.gaps) {
+      if (gap.loads) mark(loads, gap.first, gap.close);
+      if (unit.stored_from != LpUnit::kClean) mark(stores, unit.stored_from, gap.last);
+    }
+  // What HBM leaves both directions is no limit where there is but one.
+  for (std::size_t s = 0; s < lp_.slots.size(); ++s) {
+    const LpSlot& slot = lp_.slots[s];
     const double seconds = slot.seconds / time_;
-    rows_.read.push_back(row(-kInfinity, seconds));
-    rows_.write.push_back(row(-kInfinity, seconds));
-    const auto hbm = [&](double bytes) {
-      return bytes < 0 ? -1 : row(-kInfinity, bytes / lp_.hbm_bandwidth / time_);
+    rows_.read.push_back(loads[s] ? row(-kInfinity, seconds) : -1);
+    rows_.write.push_back(stores[s] ? row(-kInfinity, seconds) : -1);
+    const auto hbm = [&](bool any, double bytes) {
+      return bytes < 0 || !any ? -1 : row(-kInfinity, bytes / lp_.hbm_bandwidth / time_);
     };
-    rows_.hbm_read.push_back(hbm(slot.read_bytes));
-    rows_.hbm_write.push_back(hbm(slot.write_bytes));
-    rows_.hbm_both.push_back(hbm(slot.both_bytes));
+    rows_.hbm_read.push_back(hbm(loads[s], slot.read_bytes));
+    rows_.hbm_write.push_back(hbm(stores[s], slot.write_bytes));
+    rows_.hbm_both.push_back(hbm(loads[s] && stores[s], slot.both_bytes));
   }
   for (const LpWait& wait : lp_.waits) rows_.wait.push_back(row(wait.seconds / time_, wait.seconds / time_));
   if (std::any_of(lp_.units.begin(), lp_.units.end(), [](const LpUnit& u) { return u.counts; }))
@@ -106,6 +138,14 @@ void Master::add_rows() {
 void Master::slot_time(int slot) {
   for (const auto* rows : {&rows_.read, &rows_.write, &rows_.hbm_read, &rows_.hbm_write, &rows_.hbm_both})
     entry((*rows)[slot], -1);
+}
+
+void Master::add_over() {
+  for (std::size_t k = 0; k < memory_.size(); ++k) {
+    entry(memory_[k], -1);
+    if (k + 1 < memory_.size()) entry(memory_[k + 1], 1);
+    add_column(0, kInfinity);
+  }
 }
 
 void Master::add_time() {
@@ -121,7 +161,34 @@ void Master::add_time() {
     }
 }
 
+void Master::away(int from, int to, double value) {
+  const int count = static_cast<int>(lp_.excess.size());
+  if (to >= count) {
+    if (from < count) away(from, count - 1, value);
+    away(std::max(0, from - count), to - count, value);
+    return;
+  }
+  const std::size_t first = rows_.limited[from], end = to < from ? first : rows_.limited[to + 1];
+  if (first == end) return;
+  entry(memory_[first], value);
+  if (end < memory_.size()) entry(memory_[end], -value);
+}
+
+// Entries of one row are one.
 void Master::add_column(double cost, double upper) {
+  const std::size_t from = start_.back();
+  std::size_t kept = from;
+  for (std::size_t i = from; i < index_.size(); ++i) {
+    const auto same = std::find(index_.begin() + from, index_.begin() + kept, index_[i]);
+    if (const std::size_t at = same - index_.begin(); at < kept) {
+      value_[at] += value_[i];
+    } else {
+      index_[kept] = index_[i];
+      value_[kept++] = value_[i];
+    }
+  }
+  index_.resize(kept);
+  value_.resize(kept);
   start_.push_back(static_cast<int>(index_.size()));
   cost_.push_back(cost);
   column_upper_.push_back(upper);
@@ -151,7 +218,7 @@ void Master::add(const std::vector<std::pair<int, Pattern>>& patterns) {
     };
     if (pattern.store >= 0) move(pattern.store, rows_.write, rows_.hbm_write, unit.write_cost);
     for (const Pattern::Away& away : pattern.away) {
-      for (int b = away.from; b <= away.to; ++b) entry(rows_.memory[lp_.boundary(b)], unit.bytes / byte_);
+      this->away(away.from, away.to, unit.bytes / byte_);
       if (away.load >= 0) move(away.load, rows_.read, rows_.hbm_read, unit.read_cost);
     }
     entry(rows_.unit[u], 1);
@@ -180,8 +247,13 @@ void Master::free_start(int unit) {
 }
 
 void Master::excess_changed() {
-  for (std::size_t b = 0; b < lp_.excess.size(); ++b)
-    if (rows_.memory[b] >= 0) clp_.setRowLower(rows_.memory[b], lp_.excess[b] / byte_);
+  double before = 0;
+  for (std::size_t b = 0; b < lp_.excess.size(); ++b) {
+    if (rows_.memory[b] < 0) continue;
+    const double more = (lp_.excess[b] - before) / byte_;
+    clp_.setRowBounds(rows_.memory[b], more, more);
+    before = lp_.excess[b];
+  }
   bounds_changed_ = true;
 }
 
@@ -216,7 +288,8 @@ Prices Master::prices() {
   const double* dual = clp_.getRowPrice();
   Prices prices(lp_.slots.size(), lp_.excess.size());
   for (std::size_t b = 0; b < lp_.excess.size(); ++b)
-    if (rows_.memory[b] >= 0) prices.memory[b] = std::max(0.0, dual[rows_.memory[b]]);
+    if (const int row = rows_.memory[b]; row >= 0)
+      prices.memory[b] = std::max(0.0, dual[row] - (row < memory_.back() ? dual[row + 1] : 0));
   const auto take = [&](std::vector<double>& to, const std::vector<int>& rows) {
     for (std::size_t s = 0; s < rows.size(); ++s)
       if (rows[s] >= 0) to[s] = std::max(0.0, -dual[rows[s]]);
@@ -247,7 +320,7 @@ LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const Patte
   bool any = false;
   for (out.rounds = 1;; ++out.rounds) {
     out.complete = master.solve(limits.work - out.work);
-    out.upper = master.objective();
+    out.upper = std::max(0.0, master.objective());
     out.work += master.work();
     const Prices now = master.prices();
     found.clear();
