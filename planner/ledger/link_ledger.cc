@@ -10,6 +10,41 @@ namespace {
 constexpr Ticks kFar = std::numeric_limits<Ticks>::max() / 4;
 }
 
+LinkLedger::LinkLedger(Ticks period, Ticks horizon, int buckets)
+    : period_(period), width_(std::max<Ticks>(1, horizon / buckets + 1)), sums_(buckets + 1) {}
+
+int LinkLedger::bucket(Ticks time) const {
+  return static_cast<int>(std::clamp<Ticks>(time / width_, 0, static_cast<Ticks>(sums_.size()) - 2));
+}
+
+void LinkLedger::count(TickSpan span, int sign) {
+  const int last = bucket(span.second - 1);
+  for (int b = bucket(span.first); b <= last; ++b) {
+    const Ticks to = b == last ? span.second : std::min(span.second, (b + 1) * width_);
+    for (std::size_t i = b + 1; i < sums_.size(); i += i & -i) sums_[i] += sign * (to - span.first);
+    span.first = to;
+  }
+}
+
+Ticks LinkLedger::busy_before(Ticks time) const {
+  const int whole = bucket(time);
+  Ticks sum = 0;
+  for (std::size_t i = whole; i > 0; i -= i & -i) sum += sums_[i];
+  const Ticks from = whole * width_;
+  auto it = busy_.upper_bound(from);
+  if (it != busy_.begin() && std::prev(it)->second > from) --it;
+  for (; it != busy_.end() && it->first < time; ++it) sum += std::min(it->second, time) - std::max(it->first, from);
+  return sum;
+}
+
+Ticks LinkLedger::free_between(Ticks from, Ticks to) const {
+  if (to <= from) return 0;
+  const Ticks first = origin(from), last = origin(to);
+  Ticks busy = busy_before(to - last) - busy_before(from - first);
+  if (last > first) busy += (last - first) / period_ * busy_before(period_);
+  return to - from - busy;
+}
+
 Ticks LinkLedger::origin(Ticks time) const {
   return periods_before(time, period_) * period_;
 }
@@ -74,7 +109,12 @@ std::optional<Booking> LinkLedger::book_earliest(Ticks release, Ticks deadline, 
 }
 
 Ticks LinkLedger::latest_start(Ticks release, Ticks deadline, Ticks length) const {
-  for (Ticks left = length, time = deadline; time > release;) {
+  Ticks end = deadline;  // the start lies before it
+  for (Ticks begin = release; end - begin > width_;) {
+    const Ticks middle = begin + (end - begin) / 2;
+    (free_between(middle, deadline) >= length ? begin : end) = middle;
+  }
+  for (Ticks left = length - free_between(end, deadline), time = end; time > release;) {
     const TickSpan hole = hole_before(time, release);
     if (hole.second - hole.first >= left) return hole.second - left;
     left -= hole.second - hole.first;
@@ -84,13 +124,7 @@ Ticks LinkLedger::latest_start(Ticks release, Ticks deadline, Ticks length) cons
 }
 
 Ticks LinkLedger::free(Ticks release, Ticks deadline, Ticks enough) const {
-  Ticks sum = 0;
-  for (Ticks time = deadline; time > release && sum < enough;) {
-    const TickSpan hole = hole_before(time, release);
-    sum += hole.second - hole.first;
-    time = hole.first;
-  }
-  return std::min(sum, enough);
+  return std::min(free_between(release, deadline), enough);
 }
 
 Ticks LinkLedger::earliest_end(Ticks release, Ticks length) const {
@@ -119,6 +153,7 @@ void LinkLedger::take(Booking& booking, TickSpan span) {
 }
 
 void LinkLedger::insert(TickSpan span) {
+  count(span, 1);
   auto next = busy_.lower_bound(span.first);
   if (next != busy_.begin() && std::prev(next)->second == span.first) {
     --next;
@@ -137,6 +172,7 @@ void LinkLedger::erase(TickSpan span) {
   HYPER_CHECK(it != busy_.begin(), "link ledger: cancelled span is not booked");
   --it;
   const TickSpan whole = *it;
+  count(span, -1);
   HYPER_CHECK(whole.first <= span.first && span.second <= whole.second,
               "link ledger: cancelled span is not booked");
   busy_.erase(it);

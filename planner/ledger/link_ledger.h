@@ -6,7 +6,9 @@
 // neighbours, so a split booking is as good as a whole one, and the ledger never fragments. With a
 // period > 0 time is a circle (a body repeated over iterations): a window may begin before 0 or end
 // behind the period, but is at most as long. cancel() is the exact inverse of a booking.
-// O(log spans + spans touched). Weakness: the split hides that a queue can't preempt; the walk tells.
+// The axis up to a horizon is divided into buckets whose busy time is summed, so that a full stretch of link is passed over
+// at once: a query costs O(log buckets x log buckets + spans of a bucket), a booking as much and the holes it fills.
+// Weakness: the split hides that a queue can't preempt; the walk tells.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@ struct Booking {
 
 class LinkLedger {
  public:
-  explicit LinkLedger(Ticks period = 0) : period_(period) {}
+  explicit LinkLedger(Ticks period = 0, Ticks horizon = 0, int buckets = 1);
 
   std::optional<Booking> book_latest(Ticks release, Ticks deadline, Ticks length);
   std::optional<Booking> book_earliest(Ticks release, Ticks deadline, Ticks length);
@@ -47,6 +49,10 @@ class LinkLedger {
 
  private:
   Ticks origin(Ticks time) const;  // start of the period `time` lies in
+  int bucket(Ticks time) const;
+  void count(TickSpan span, int sign);
+  Ticks busy_before(Ticks time) const;  // time: on the ledger's axis
+  Ticks free_between(Ticks from, Ticks to) const;
   // The last hole before `time`, the first after it, within the window; empty when there is none.
   TickSpan hole_before(Ticks time, Ticks release) const;
   TickSpan hole_after(Ticks time, Ticks deadline) const;
@@ -56,6 +62,8 @@ class LinkLedger {
 
   Ticks period_;
   std::map<Ticks, Ticks> busy_;
+  Ticks width_;             // of a bucket; the last one goes on for ever
+  std::vector<Ticks> sums_;  // busy ticks by bucket, as a Fenwick tree from index 1 on
 };
 
 }  // namespace hyperoffload

@@ -51,7 +51,7 @@ TEST_CASE("link ledger: on a circle a window may begin before the period or end 
 TEST_CASE("link ledger: cancelling in any order is the exact inverse") {
   Rng rng(7);
   for (Ticks period : {Ticks(0), Ticks(1000)}) {
-    LinkLedger ledger(period);
+    LinkLedger ledger(period, 600, 16);  // the last bucket goes on behind the horizon
     std::vector<Booking> bookings;
     std::vector<char> second(1000);
     for (int round = 0; round < 2000; ++round) {
@@ -65,6 +65,10 @@ TEST_CASE("link ledger: cancelling in any order is the exact inverse") {
         const Ticks release = rng.between(0, 900);
         const Ticks deadline = rng.between(release, period > 0 ? release + 999 : 1000);
         const Ticks length = rng.between(1, 60);
+        Ticks start = deadline, left = length;  // tick by tick
+        while (start > release && left > 0) left -= second[--start % 1000] == 0;
+        CHECK(ledger.free(release, deadline, length) == length - left);
+        CHECK((ledger.latest_start(release, deadline, length) == start) == (left == 0));
         const auto booking = rng.chance(0.5) ? ledger.book_latest(release, deadline, length)
                                              : ledger.book_earliest(release, deadline, length);
         Ticks room = 0;  // counted tick by tick
