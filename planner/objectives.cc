@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/analysis/liveness.h"
+#include "planner/analysis/one_engine.h"
 #include "planner/bound/lp_bound.h"
 #include "planner/cost/walk.h"
 #include "planner/passes/schedule_guide.h"
@@ -196,11 +197,13 @@ LeastHbm LeastSearch::run() {
 }  // namespace
 
 LeastHbm least_hbm(const Graph& graph, const Hardware& hardware, const PlannerOptions& options, double slowdown) {
+  if (const auto chain = on_one_engine(graph)) return least_hbm(*chain, hardware, options, slowdown);
   return LeastSearch(graph, hardware, options, slowdown).run();
 }
 
 std::vector<FrontierPoint> frontier(const Graph& graph, const Hardware& hardware, const PlannerOptions& options,
                                     int points) {
+  if (const auto chain = on_one_engine(graph)) return frontier(*chain, hardware, options, points);
   const Range range = hbm_range(graph, hardware, options);
   if (range.least > range.most) make_plan(graph, hardware, options);  // says what is short
   std::vector<FrontierPoint> curve;

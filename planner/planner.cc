@@ -9,6 +9,7 @@
 #include "planner/addresses.h"
 #include "planner/analysis/flat_graph.h"
 #include "planner/analysis/liveness.h"
+#include "planner/analysis/one_engine.h"
 #include "planner/bound/lp_bound.h"
 #include "planner/bound/window_bound.h"
 #include "planner/cost/walk.h"
@@ -91,6 +92,7 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
 }
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {
+  if (const auto chain = on_one_engine(graph)) return make_plan(*chain, hardware, options);
   if (!countable(graph, hardware.allocation)) {
     const auto largest = std::max_element(graph.tensors().begin(), graph.tensors().end(),
                                           [](const Tensor& a, const Tensor& b) { return a.bytes < b.bytes; });
@@ -142,6 +144,7 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 
 Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, BoundMethod method,
                   std::optional<Seconds> ideal) {
+  if (const auto chain = on_one_engine(graph)) return prove_bound(*chain, hardware, iterations, method, ideal);
   if (!countable(graph, hardware.allocation)) return {Bytes(0), Seconds(0), "none"};
   const FlatGraph flat(graph, hardware);
   double time = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
@@ -155,6 +158,7 @@ Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) 
 }
 
 RankBound rank_bound(const Graph& graph, const Hardware& hardware, int iterations, int rank, BoundMethod method, Seconds time) {
+  if (const auto chain = on_one_engine(graph)) return rank_bound(*chain, hardware, iterations, rank, method, time);
   if (!countable(graph, hardware.allocation)) return {{Bytes(0), Seconds(0), "none"}, Seconds(0)};
   const FlatGraph flat(graph, hardware, rank);
   const double ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;

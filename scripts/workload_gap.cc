@@ -17,9 +17,11 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/analysis/liveness.h"
+#include "planner/analysis/one_engine.h"
 #include "planner/bound/lp_bound.h"
 #include "planner/planner.h"
 #include "scripts/gap_figures.h"
@@ -139,7 +141,8 @@ int main(int argc, char** argv) try {
   std::ifstream list(settings.list);
   for (Line line; list >> line.name >> line.hardware >> line.trace >> line.iterations;) {
     if (!settings.only.empty() && line.name.find(settings.only) == std::string::npos) continue;
-    const Graph graph = load_graph(line.trace);
+    Graph graph = load_graph(line.trace);
+    if (auto chain = on_one_engine(graph)) graph = std::move(*chain);
     const Hardware hardware = load_hardware(line.hardware);
     const Liveness liveness(FlatGraph(graph, hardware), {line.iterations > 1, 0});
     const std::int64_t peak = *std::max_element(liveness.resident.begin(), liveness.resident.end());

@@ -12,6 +12,9 @@
 namespace hyperoffload {
 namespace {
 
+// A program of more units than this takes minutes; asked for less (ProgramOptions::most_gaps) it takes a second.
+constexpr int kManyUnits = 2500;
+
 class LpBound {
  public:
   LpBound(const FlatGraph& graph, double ideal, int iterations, const LpBoundOptions& options)
@@ -26,6 +29,7 @@ class LpBound {
  private:
   std::vector<std::int64_t> excess_over(const EngineView& view, std::int64_t hbm) const;
   std::vector<std::int64_t> whole_capacity(const EngineView& view, std::int64_t hbm) const;
+  OffloadProgram made(const EngineView& view, const std::vector<std::int64_t>& excess, ProgramOptions options) const;
   LpOutcome solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const;
   double least_end(const EngineView& view, LpBoundStats& stats) const;
   std::int64_t least_hbm(const EngineView& view, std::int64_t known, LpBoundStats& stats) const;
@@ -72,6 +76,16 @@ std::vector<std::int64_t> LpBound::whole_capacity(const EngineView& view, std::i
   return capacity;
 }
 
+OffloadProgram LpBound::made(const EngineView& view, const std::vector<std::int64_t>& excess,
+                             ProgramOptions options) const {
+  OffloadProgram program(graph_, view, excess, options);
+  const auto& units = program.lp.units;
+  const bool joined = std::any_of(units.begin(), units.end(), [](const LpUnit& u) { return u.gaps.size() > 1; });
+  if (!joined || static_cast<int>(units.size()) <= kManyUnits) return program;
+  options.most_gaps = 1;
+  return OffloadProgram(graph_, view, excess, options);
+}
+
 LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const {
   const LpOutcome outcome = solve(lp, limits);
   ++stats.programs;
@@ -88,8 +102,7 @@ LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, Lp
 double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const auto excess = excess_over(view, graph_.machine.hbm);
   const bool branch = options_.branches > 0 && iterations_ == 1;
-  const OffloadProgram program(graph_, view, excess,
-                               {ideal_, std::max(2, options_.boundaries), steady_, false, branch});
+  const OffloadProgram program = made(view, excess, {ideal_, std::max(2, options_.boundaries), steady_, false, branch});
   const LpLimits limits{60, 1e-4, 1e-5 * ideal_};
   if (branch) {
     OffloadSolver solver(program.lp);
@@ -110,8 +123,8 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
   const double slack = std::max(0.0, ideal_ - view.alone) + options_.allowed_stall + 1e-11 * ideal_;
   for (int part : {4, 1}) {
     for (int step = 0; step < 40; ++step) {
-      const OffloadProgram program(graph_, view, view.excess(known),
-                                   {ideal_, std::max(8, options_.boundaries / part), steady_, true});
+      const OffloadProgram program =
+          made(view, view.excess(known), {ideal_, std::max(8, options_.boundaries / part), steady_, true});
       const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 2e-5 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;
       const double more = (outcome.lower - slack) / outcome.seconds_per_byte;
