@@ -38,12 +38,13 @@ int affordable(const OffloadProgram& program, int ops) {
 
 class Guide {
  public:
-  Guide(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats,
+  Guide(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal,
         const GuideEffort& effort)
-      : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
+      : view_(in_time(EngineView(graph, 0, liveness.repeats ? 2 : 1, liveness.repeats), rank)),
         hbm_(graph.machine.hbm),
         exact_(graph.ops <= kGuidedOps),
-        program_(made(graph, ideal, repeats)),
+        known_late_(liveness.reads_known_late),
+        program_(made(graph, ideal, liveness.repeats)),
         solver_(program_.lp),
         limits_{60, 1e-4, 1e-5 * ideal, exact_ ? std::numeric_limits<double>::infinity() : effort.work},
         most_tries_(exact_ ? effort.tries : 0) {}
@@ -65,6 +66,7 @@ class Guide {
   const EngineView view_;
   const std::int64_t hbm_;
   const bool exact_;  // of the trace as it is
+  const bool known_late_;
   const OffloadProgram program_;
   OffloadSolver solver_;
   const LpLimits limits_;
@@ -164,7 +166,7 @@ LpGuide Guide::written(const LpOutcome& outcome) const {
   };
   for (int s = 0; s < static_cast<int>(outcome.waits.size()); ++s)
     guide.waits[std::min(next(s), view_.places)] += outcome.waits[s];
-  if (exact_) add_flows(outcome.shares, guide);
+  if (exact_ && !known_late_) add_flows(outcome.shares, guide);
   std::map<std::pair<int, int>, std::map<int, double>> shares;  // by unit and gap: by boundary from which
   for (const LpShare& share : outcome.shares)
     for (const Pattern::Away& away : share.pattern.away) {
@@ -216,8 +218,8 @@ std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness
                                 const std::vector<std::int32_t>& rank, double ideal,
                                 const GuideEffort& effort) {
   const auto in_pool = std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) != graph.ops;
-  if (graph.engines > 1 || in_pool || liveness.reads_known_late) return std::nullopt;
-  return Guide(graph, rank, ideal, liveness.repeats, effort).run();
+  if (graph.engines > 1 || in_pool) return std::nullopt;
+  return Guide(graph, liveness, rank, ideal, effort).run();
 }
 
 Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClock& ideal) {

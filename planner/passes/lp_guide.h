@@ -10,8 +10,8 @@
 // Traces of more than kGuidedOps ops are seen at a few hundred boundaries only, and what behaves alike there is one
 // unit of the program, so that 100,000 ops take hardly longer than 1,000: there are no flows, what one tensor of a unit
 // gets too much in rounding the next gets less, and of very long ones rounding alone decides starts.
-// One engine, no ops in the pool, no `known_after`: else there is none, nor where a long trace's program takes too much
-// work. O(solves of the program): 0.5 s for 100 ops, 2 s for 160, 0.02-1 s for more. Weakness: most of it is the search
+// It knows nothing of `known_after`, which the placement keeps; there are no flows then. One engine, no ops in the pool:
+// else there is none, nor where a long trace's program takes too much work. O(solves of the program): 0.5 s for 100 ops, 2 s for 160, 0.02-1 s for more. Weakness: most of it is the search
 // for starts; pinned tensors and the pool's capacity are unknown to it; coarse boundaries don't see shorter gaps.
 #pragma once
 

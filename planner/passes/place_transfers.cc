@@ -138,12 +138,12 @@ void Placer::run_stores(std::vector<StorePlacement>& jobs, const std::vector<Tic
 void Placer::follow(const std::vector<Eviction>& guided) {
   for (int u = 0; u < liveness_.units(); ++u) {
     leave_.push_back(liveness_.gap(u).open + 1);
-    back_.push_back(liveness_.gap(u).open + 1);
+    back_.push_back(liveness_.gap(u).resume + 1);
   }
   for (const Eviction& e : guided) {
     const Gap& gap = liveness_.gap(e.unit);
     leave_[e.unit] = e.position;
-    back_[e.unit] = std::min(std::max(e.back, gap.open + 1), gap.close);
+    back_[e.unit] = std::min(std::max(e.back, gap.resume + 1), gap.close);
   }
 }
 

@@ -31,6 +31,7 @@ class Replayer {
   struct Load {
     int use, order;  // on the replay's axis; in order of need
     int unit, lap;
+    bool released = false;  // waited for a position of its own
     bool operator>(const Load& other) const { return std::pair(use, order) > std::pair(other.use, other.order); }
   };
 
@@ -39,8 +40,15 @@ class Replayer {
   void build_profile();
   void find_loads();
   bool guided() const { return !input_.not_before.empty(); }
+  // What its load waits for: the position that it is released at; -1: its turn among the others.
+  int release(int unit) const {
+    if (guided()) return input_.not_before[unit];
+    const Gap& g = liveness_.gap(unit);
+    return g.resume > g.open ? g.resume + 1 : -1;
+  }
+  std::optional<Load> next_in_order() const;
   std::optional<Load> next_load() const;
-  void take_load();
+  void take_load(const Load& load);
   void add(int from, int to, std::int64_t bytes) { profile_.add(std::max(from, 0), std::min(to, Q()), bytes); }
   int store_lap(const Gap& gap, int lap) const { return lap - (gap.next_turn ? 1 : 0); }
   bool is_stored(int unit, int lap) const;
@@ -64,6 +72,7 @@ class Replayer {
   std::vector<std::vector<std::pair<std::int32_t, int>>> due_;  // by position: units (and laps) expected away
   std::vector<std::vector<std::pair<std::int32_t, int>>> waits_for_;  // by store: units that leave by it
   std::vector<int> expected_;                                   // by unit: the current lap's expectation; Q(): away
+  std::vector<std::pair<std::int32_t, int>> in_order_;  // units (and their order) that wait for their turn
   std::size_t next_load_ = 0, next_store_ = 0;
   int load_lap_ = 0, store_lap_ = 0;
   int loading_ = 0;  // pieces on their way
@@ -73,7 +82,7 @@ class Replayer {
   int settled_ = -1;
   int refused_ = -2;  // what had ended when a load was put off
   std::vector<int> awaited_;                // by position: loads for it that have not arrived
-  std::vector<std::vector<Load>> release_;  // by position, if guided
+  std::vector<std::vector<Load>> release_;  // by position
   std::priority_queue<Load, std::vector<Load>, std::greater<>> released_;
   int loading_for_ = 0;  // position
   std::vector<Ticks> lap_start_;
@@ -111,34 +120,41 @@ void Replayer::build_profile() {
 
 void Replayer::find_loads() {
   awaited_.assign(Q(), 0);
-  if (guided()) release_.resize(Q());
+  release_.resize(Q());
   for (std::size_t i = 0; i < input_.loads.size(); ++i) {
-    const int unit = input_.loads[i];
+    const int unit = input_.loads[i], order = static_cast<int>(i);
+    const int not_before = release(unit);
+    if (not_before < 0) in_order_.emplace_back(unit, order);
     for (int lap = liveness_.repeats ? -1 : 0; lap < laps_; ++lap) {
       const int use = liveness_.gap(unit).close + lap * P();
       if (use < 0) continue;
       if (use < Q()) ++awaited_[use];
-      if (!guided()) continue;
-      const int from = std::max(0, input_.not_before[unit] + lap * P());
-      if (from < Q()) release_[from].push_back({use, static_cast<int>(i), unit, lap});
+      if (not_before < 0) continue;
+      const int from = std::max(0, not_before + lap * P());
+      if (from < Q()) release_[from].push_back({use, order, unit, lap, true});
     }
   }
 }
 
-// In order of need: of all, whether its gap is open or not, or, guided, of those that may start.
-std::optional<Replayer::Load> Replayer::next_load() const {
-  if (guided()) return released_.empty() ? std::nullopt : std::optional(released_.top());
-  if (load_lap_ == laps_ || input_.loads.empty()) return std::nullopt;
-  const int unit = input_.loads[next_load_];
+// Of those that wait for nothing else, whether its gap is open or not.
+std::optional<Replayer::Load> Replayer::next_in_order() const {
+  if (load_lap_ == laps_ || in_order_.empty()) return std::nullopt;
+  const auto [unit, order] = in_order_[next_load_];
   const Gap& g = liveness_.gap(unit);
   const int lap = load_lap_ - (g.close >= P() ? 1 : 0);
   if (g.open + lap * P() > settled_) return std::nullopt;
-  return Load{g.close + lap * P(), static_cast<int>(next_load_), unit, lap};
+  return Load{g.close + lap * P(), order, unit, lap};
 }
 
-void Replayer::take_load() {
-  if (guided()) return released_.pop();
-  if (++next_load_ < input_.loads.size()) return;
+// In order of need.
+std::optional<Replayer::Load> Replayer::next_load() const {
+  const std::optional<Load> next = next_in_order();
+  return !released_.empty() && (!next || *next > released_.top()) ? released_.top() : next;
+}
+
+void Replayer::take_load(const Load& load) {
+  if (load.released) return released_.pop();
+  if (++next_load_ < in_order_.size()) return;
   next_load_ = 0;
   ++load_lap_;
 }
@@ -173,7 +189,7 @@ bool Replayer::try_load(int q) {
       placed_.loads.back().joined = loading_ > 0;
     }
     ++loading_;
-    take_load();
+    take_load(*load);
   }
   if (loading_ == 0) {
     if (input_.firm && profile_.at(q) > graph_.machine.hbm && is_stored(first->unit, lap)) refused_ = settled_;
@@ -262,7 +278,7 @@ bool Replayer::settle(Ticks until, int q, bool waiting) {
 }
 
 std::optional<Replayed> Replayer::run() {
-  if (graph_.engines > 1 || liveness_.reads_known_late) return std::nullopt;
+  if (graph_.engines > 1) return std::nullopt;
   for (const Gap& gap : liveness_.gaps)
     if (gap.must_leave) return std::nullopt;
   waits_for_.resize(input_.stores.size());
@@ -282,8 +298,7 @@ std::optional<Replayed> Replayer::run() {
     settled_ = q - 1;
     if (p == 0) lap_start_.push_back(now_);
     put_off(q);
-    if (guided())
-      for (const Load& load : release_[q]) released_.push(load);
+    for (const Load& load : release_[q]) released_.push(load);
     if (!settle(now_, q, true)) return std::nullopt;
     if (lap == laps_ - 1) extra_[p] = std::max<Ticks>(0, now_ - due);
     stall_ += std::max<Ticks>(0, now_ - due);

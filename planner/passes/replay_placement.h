@@ -7,7 +7,9 @@
 // it; pieces of one tensor that fit together move as one. What starts is anchored behind all that had ended by
 // then, so that program order finds the same room. A repeated body is replayed three times and the last is
 // kept. What is put off while an op waits for room may find that room in the plan before the op does; then the
-// plan is slower than its replay. `firm` puts it off until that op has ended. O((positions + units) log). One engine only, no ops in the pool, no `known_after`: else it says nothing.
+// plan is slower than its replay. `firm` puts it off until that op has ended. What may not be loaded before an op has told that it is
+// read (`known_after`) lets others go first till then. O((positions + units) log). One engine only, no ops in the pool:
+// else it says nothing.
 #pragma once
 
 #include <optional>

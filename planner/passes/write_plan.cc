@@ -123,10 +123,11 @@ void Writer::start_repeated(int tensor, int wrap) {
   plan_.initial_pool.push_back(TensorId(tensor));
   for (int k = 0; wrap >= 0 && k < pieces; ++k) {
     const int unit = liveness_.gaps[wrap].first_unit + k;
-    if (!absent_at_border_[unit])
-      drafts_.push_back({ActionKind::kPrefetch, unit, -1, -1,
-                         std::numeric_limits<Ticks>::min() / 2 + liveness_.gaps[wrap].close,
-                         IterationScope::kFirst});
+    if (absent_at_border_[unit]) continue;
+    const Gap& gap = liveness_.gaps[wrap];
+    const int known = gap.resume > std::max(gap.open, P()) ? gap.resume - P() : -1;
+    const Ticks start = known < 0 ? std::numeric_limits<Ticks>::min() / 2 + gap.close : clock_.all_ended(known);
+    drafts_.push_back({ActionKind::kPrefetch, unit, known, known, start, IterationScope::kFirst});
   }
 }
 

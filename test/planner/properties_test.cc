@@ -173,6 +173,47 @@ TEST_CASE("planner: no load that an op waits for does better one op earlier") {
   CHECK(tried > 50);
 }
 
+TEST_CASE("planner: nothing is loaded for an op before the one that tells what it reads") {
+  // As each body stands: the load is for the next access of its tensor behind its anchor.
+  int late = 0, waited = 0;
+  for (std::uint64_t seed = 0; seed < 250; ++seed) {
+    INFO("seed " << seed);
+    Rng rng(seed);
+    Case c = tight_case(seed, false, false);
+    GraphSpec spec{c.graph.name(), c.graph.meta_json(), c.graph.tensors(), c.graph.ops(), c.graph.engines(), ""};
+    for (std::size_t op = 1; op < spec.ops.size(); ++op)
+      if (rng.chance(0.4)) spec.ops[op].known_after = OpId(rng.pick(0, static_cast<int>(op) - 1));
+    c.graph = build_graph(std::move(spec));
+    const int ops = static_cast<int>(c.graph.ops().size());
+    Plan plan;
+    try {
+      plan = make_plan(c.graph, c.hardware, {c.iterations, 1, false}).plan;
+    } catch (const InfeasibleError&) {
+      continue;
+    }
+    for (const Action& load : plan.actions) {
+      if (load.kind != ActionKind::kPrefetch) continue;
+      const int anchor = load.after_op.is_none() ? -1 : load.after_op.value;
+      int use = 2 * ops;
+      bool reads = false;
+      for (const Access& access : c.graph.accesses(load.tensor)) {
+        const int op = access.op.value > anchor ? access.op.value : access.op.value + ops;
+        if (op >= use) continue;
+        use = op;
+        reads = access.reads;
+      }
+      REQUIRE(use < 2 * ops);
+      const auto known = c.graph.op(OpId(use % ops)).known_after;
+      if (!reads || !known) continue;
+      ++late;
+      waited += known->value == anchor;
+      REQUIRE(anchor >= known->value + (use >= ops ? ops : 0));
+    }
+  }
+  CHECK(late > 200);
+  CHECK(waited > 20);
+}
+
 TEST_CASE("bound: random valid plans of others don't beat it either") {
   int reached = 0;
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
