@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seeds=${1:-50}
 few=${2:-4}
-scripts/build.sh --target planner_gap hbm_gap
+scripts/build.sh --target planner_gap hbm_gap step_gap
 bounds=$(mktemp)
 page=$(mktemp)
 trap 'rm -f "$bounds" "$page"' EXIT
@@ -21,6 +21,8 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp transcribe hasten contention postpone; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
+  printf '\n## The same on 1,500 small random graphs\n\n'
+  build/step_gap 1500
   printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$few"
   build/hbm_gap --seeds "$few" --slowdown 0.0001 --worst 10
   printf '\n## Whole tensors: plans without pieces, against a limit that knows that (link load 2, seeds 1 to %s)\n\n' "$few"
