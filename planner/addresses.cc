@@ -26,6 +26,10 @@ namespace {
 constexpr double kFirstShare = 0.01, kFinest = 0.0025;
 // So much longer an iteration, as a share, is as good as the plan without addresses.
 constexpr double kFree = 1e-4;
+// What finding a fit between two plans that differ by less, as a share of an iteration, isn't worth.
+constexpr double kNearly = 1e-3;
+// An arena of pieces that much above HBM needs more room than whole tensors, where those fit.
+constexpr double kFarAbove = 0.05;
 
 // Follows residencies and keeps them as rectangles, by source.
 class Recorder final : public ResidencyListener {
@@ -202,59 +206,111 @@ Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations) {
   return arena;
 }
 
-Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations,
-                    const std::function<Plan(std::int64_t hbm, bool late)>& plan_for) {
-  const std::int64_t hbm = graph.machine.hbm;
-  const auto seconds_of = [&](const Plan& of) {
-    return walk_plan(graph, of, {iterations, WalkRecord::kNothing}).last_iteration;
+namespace {
+
+// Plans again until an arena fits, and keeps what takes the least time.
+class RoomSearch {
+ public:
+  RoomSearch(const FlatGraph& graph, int iterations, const PlanFor& plan_for, Arena lowest, double bare_seconds)
+      : graph_(graph), iterations_(iterations), plan_for_(plan_for), lowest_(lowest), bare_(bare_seconds) {}
+
+  // With whole tensors, or with pieces: ever less room until an arena fits, then halfway back.
+  void search(bool whole, bool moves) {
+    double too_little = 0, enough = 1;  // shares: none that small fits; one that large does, or stalls more than the best
+    double over = whole ? 0 : share_of(lowest_.height - graph_.machine.hbm), least = bare_;
+    // Without loads there is nothing to start later.
+    for (int again = 0, step = moves ? 0 : 1; again < kPlanAgain && !finished() && enough - too_little >= kFinest; ++again) {
+      double share = enough < 1 ? (too_little + enough) / 2 : kFirstShare * step * (step + 1) / 2;
+      // What is too high now may be all that has to be done without.
+      if (enough == 1 && step == 1 && too_little < over && over < share)
+        share = over;
+      else
+        ++step;
+      try {
+        const Verdict verdict = judge(share, whole);
+        over = share_of(verdict.height - graph_.machine.hbm);
+        (verdict.fits || verdict.worse ? enough : too_little) = share;
+        if (!verdict.fits && !verdict.worse) least = verdict.seconds;
+      } catch (const InfeasibleError&) {
+        if (enough == 1) break;
+        too_little = share;
+      }
+      // Plans for more room than `too_little` leaves don't fit; what lies between gains next to nothing.
+      if (best_ && seconds_ - least <= kNearly * bare_) break;
+    }
+  }
+
+  bool finished() const { return seconds_ <= bare_ * (1 + kFree); }
+  std::optional<Plan>& best() { return best_; }
+  const Arena& arena() const { return arena_; }
+  const Arena& lowest() const { return lowest_; }
+
+ private:
+  struct Verdict {
+    bool fits = false, worse = false;  // worse: takes longer than the best so far, and wasn't packed
+    double seconds = 0;
+    std::int64_t height = 0;
   };
-  Arena lowest = give_addresses(graph, plan, iterations);
-  if (lowest.height <= hbm) return lowest;
-  const double free_of_charge = seconds_of(plan) * (1 + kFree);
-  std::optional<Plan> best;
-  Arena arena;
-  double best_seconds = std::numeric_limits<double>::infinity();
-  // Whether the plan that does without this share of HBM fits; it's kept if it is the best so far.
-  const auto fits_without = [&](double share) {
+  double share_of(std::int64_t bytes) const {
+    return static_cast<double>(bytes) / static_cast<double>(graph_.machine.hbm);
+  }
+
+  // The plan that does without this share of HBM.
+  Verdict judge(double share, bool whole) {
+    const std::int64_t hbm = graph_.machine.hbm;
     const std::int64_t room = hbm - static_cast<std::int64_t>(share * static_cast<double>(hbm));
-    Plan other = plan_for(room, true);
-    other.room = Bytes(room);
-    if (!check_plan(*graph.graph, other, limits_of(graph), iterations).empty()) return false;
-    Arena its = give_addresses(graph, other, iterations);
-    its.planned_for = room;
-    its.late = true;
-    if (its.height < lowest.height) lowest = its;
-    if (its.height > hbm) return false;
-    if (const double seconds = seconds_of(other); seconds < best_seconds) {
-      best_seconds = seconds;
-      best = std::move(other);
-      arena = its;
+    Plan plan = plan_for_({room, whole});
+    plan.room = Bytes(room);
+    Verdict verdict;
+    if (!check_plan(*graph_.graph, plan, limits_of(graph_), iterations_).empty()) return verdict;
+    verdict.seconds = walk_plan(graph_, plan, {iterations_, WalkRecord::kNothing}).last_iteration;
+    verdict.worse = verdict.seconds >= seconds_;
+    if (verdict.worse) return verdict;
+    Arena arena = give_addresses(graph_, plan, iterations_);
+    arena.planned_for = room;
+    arena.late = true;
+    verdict.height = arena.height;
+    verdict.fits = arena.height <= hbm;
+    if (arena.height < lowest_.height) lowest_ = arena;
+    if (verdict.fits) {
+      seconds_ = verdict.seconds;
+      best_ = std::move(plan);
+      arena_ = arena;
     }
-    return true;
-  };
-  double too_little = 0, enough = 1;  // shares: none that small fits; one that large does
-  // Without loads there is nothing to start later.
-  int step = plan.actions.empty() ? 1 : 0;
-  for (int again = 0; again < kPlanAgain && best_seconds > free_of_charge; ++again) {
-    if (best && enough - too_little < kFinest) break;
-    double share = best ? (too_little + enough) / 2 : kFirstShare * step * (step + 1) / 2;
-    // What is too high now may be all that has to be done without.
-    const double over = static_cast<double>(lowest.height - hbm) / static_cast<double>(hbm);
-    if (!best && step == 1 && too_little < over && over < share)
-      share = over;
-    else
-      ++step;
-    try {
-      (fits_without(share) ? enough : too_little) = share;
-    } catch (const InfeasibleError&) {
-      if (!best) break;
-      too_little = share;
-    }
+    return verdict;
   }
-  if (best) {
-    plan = std::move(*best);
-    return arena;
+
+  const FlatGraph& graph_;
+  const int iterations_;
+  const PlanFor& plan_for_;
+  Arena lowest_, arena_;
+  const double bare_;  // seconds without addresses
+  double seconds_ = std::numeric_limits<double>::infinity();
+  std::optional<Plan> best_;
+};
+
+bool in_pieces(const FlatGraph& graph, const Plan& plan) {
+  return std::any_of(plan.actions.begin(), plan.actions.end(),
+                     [&](const Action& a) { return a.bytes() < graph.graph->tensor(a.tensor).bytes; });
+}
+
+}  // namespace
+
+Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations, const PlanFor& plan_for) {
+  const std::int64_t hbm = graph.machine.hbm;
+  const Arena first = give_addresses(graph, plan, iterations);
+  if (first.height <= hbm) return first;
+  RoomSearch search(graph, iterations, plan_for, first,
+                    walk_plan(graph, plan, {iterations, WalkRecord::kNothing}).last_iteration);
+  // What whole tensors take then bounds what pieces may: those that take longer aren't packed.
+  search.search(true, !plan.actions.empty());
+  const double over = static_cast<double>(first.height - hbm) / static_cast<double>(hbm);
+  if (in_pieces(graph, plan) && (!search.best() || over < kFarAbove)) search.search(false, true);
+  if (search.best()) {
+    plan = std::move(*search.best());
+    return search.arena();
   }
+  const Arena& lowest = search.lowest();
   throw InfeasibleError(
       fmt::format("no addresses fit into HBM: the lowest arena found is {} B high, with {} B alive at its "
                   "fullest, and {} B are "

@@ -27,11 +27,17 @@ namespace hyperoffload {
 Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations);
 
 // The same within HBM. Where the plan's arena is higher, plans again (with `plan_for`, which may throw
-// InfeasibleError): with loads that start no earlier than they have to (passes/late_loads.h), and for a little
+// InfeasibleError): with loads that start no earlier than they have to (passes/late_loads.h), for a little
 // less HBM, until an arena fits, then for a little more between the last that fit and the first that didn't.
-// What stalls least is kept; at most kPlanAgain plans. InfeasibleError if none fits.
+// So with whole tensors (a stretch that is partly there has room for pieces only: parts of tensors fragment most),
+// then with pieces, packed only where they take less time than what fits. What stalls least is kept;
+// at most kPlanAgain plans each. InfeasibleError if none fits.
 inline constexpr int kPlanAgain = 8;
-Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations,
-                    const std::function<Plan(std::int64_t hbm, bool late)>& plan_for);
+struct PlanRequest {
+  std::int64_t hbm;
+  bool whole;  // no tensor in pieces
+};
+using PlanFor = std::function<Plan(const PlanRequest&)>;
+Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations, const PlanFor& plan_for);
 
 }  // namespace hyperoffload
