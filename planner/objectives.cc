@@ -11,6 +11,7 @@
 #include "planner/analysis/one_engine.h"
 #include "planner/bound/lp_bound.h"
 #include "planner/cost/walk.h"
+#include "planner/passes/choose_evictions.h"
 #include "planner/passes/schedule_guide.h"
 #include "sim/model/check_plan.h"
 #include "sim/model/error.h"
@@ -19,6 +20,7 @@ namespace hyperoffload {
 namespace {
 
 constexpr double kResolution = 1e-3;  // of the answer
+constexpr int kStartTries = 50;  // programs solved in search of starts that take less
 // Room for rounding: of what the capacity is above the start, as a share of it, but no more than.
 constexpr std::pair<double, double> kRooms[] = {{0.5, 2e-3}, {0.25, 5e-4}};
 
@@ -98,8 +100,7 @@ class LeastSearch {
   double allowed_ = 0;
   std::int64_t proven_ = 0, start_ = 0;  // below `start_` a plan is not to be expected
   std::optional<LeastHbm> best_;
-  bool guided_ = false;
-  std::vector<char> starts_;
+  std::optional<LeastSchedule> guide_;
 };
 
 void LeastSearch::prove() {
@@ -110,16 +111,21 @@ void LeastSearch::prove() {
   }
   proven_ = start_ = low + 1;
   FlatGraph flat(graph_, hardware_);
-  guided_ = can_schedule(flat, Liveness(flat, {options_.iterations > 1, 0})) && !options_.addresses;
-  if (!guided_) return;
-  flat.machine = best_npu(hardware_);
+  const Liveness liveness(flat, {options_.iterations > 1, 0});
+  if (!can_schedule(flat, liveness) || options_.addresses) return;
+  FlatGraph alone = flat;
+  alone.machine = best_npu(hardware_);
   LpBoundOptions lp;
   lp.stall = false;
   lp.allowed_stall = each_.enough_stall;
-  const auto bound = [&] { return lp_bound(flat, range_.ideal, options_.iterations, lp).hbm_peak.value; };
+  const auto bound = [&] { return lp_bound(alone, range_.ideal, options_.iterations, lp).hbm_peak.value; };
   proven_ = std::max(proven_, bound());
   lp.steady = options_.iterations > 1;
   start_ = std::clamp(lp.steady ? bound() : proven_, proven_, range_.most);
+  flat = with_slack(std::move(flat), options_);
+  flat.machine.hbm = start_;
+  guide_.emplace(flat, liveness, rank_by_name(graph_), range_.ideal);
+  start_ = std::clamp(guide_->decide(each_.enough_stall, kStartTries), start_, range_.most);
 }
 
 void LeastSearch::accept(PlanOutcome outcome, std::int64_t hbm) {
@@ -139,10 +145,11 @@ bool LeastSearch::search_at(std::int64_t hbm) {
 }
 
 bool LeastSearch::try_at(std::int64_t hbm) {
-  if (!guided_) return search_at(hbm);
+  if (!guide_) return search_at(hbm);
   const double above = static_cast<double>(hbm - start_) / static_cast<double>(start_);
   for (const auto& [share, most] : kRooms) {
-    each_.guided = GuidedSearch{std::min(share * above, most), &starts_};
+    const ScheduleGuide schedule = guide_->at(hbm, std::min(share * above, most));
+    each_.guided = GuidedSearch{&schedule};
     if (search_at(hbm)) return true;
   }
   return false;
@@ -151,7 +158,7 @@ bool LeastSearch::try_at(std::int64_t hbm) {
 // Near the least: in steps that double, as the first plan found says all about larger capacities.
 std::int64_t LeastSearch::climb() {
   std::int64_t low = start_ - 1;
-  for (std::int64_t up = step(start_); start_ + up < best_->hbm.value; up *= 2) {
+  for (std::int64_t up = std::max<std::int64_t>(1, start_ / 4096); start_ + up < best_->hbm.value; up *= 2) {
     if (try_at(start_ + up)) break;
     low = start_ + up;
   }
@@ -162,7 +169,7 @@ std::int64_t LeastSearch::climb() {
 void LeastSearch::close_in(std::int64_t low) {
   const auto wide = [&] {
     const std::int64_t best = best_->hbm.value;
-    return best - low > std::max(step(best), guided_ ? (best - start_) / 4 : 0);
+    return best - low > (guide_ ? std::max({step(best) / 4, (best - start_) / 8, std::int64_t{1}}) : step(best));
   };
   while (wide()) {
     const std::int64_t middle = low + (best_->hbm.value - low) / 2;
@@ -180,9 +187,9 @@ LeastHbm LeastSearch::run() {
   prove();
   accept(std::move(all), range_.most);
   const std::int64_t without = best_->hbm.value;
-  if (guided_) close_in(climb());
+  if (guide_) close_in(climb());
   if (best_->hbm.value == without) {
-    guided_ = false;
+    guide_.reset();
     each_.guided.reset();
     close_in(start_ - 1);
   }

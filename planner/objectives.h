@@ -3,11 +3,12 @@
 // Both plan at several capacities, none above the machine's own. A plan for one capacity holds at every
 // larger one, so the time of the best plan known never grows with HBM; what a search finds may, and then
 // says nothing (such points are left out). Bytes are usable HBM, what `reserved` takes not among them.
-// Least HBM: of a short trace (passes/schedule_guide.h) the linear program says where to begin, the least that is proven for
-// iterations that end as they began; from there upwards in steps that double plans are sought that follow it to the letter,
-// with a little room for rounding, then between the last failure and the first success. Otherwise capacities are bisected
-// above the cheap bound.
-// Cost: two programs a step, about 10 steps; else about 12 searches, most of them cut short as soon as the slowdown is kept;
+// Least HBM: of a short trace (passes/schedule_guide.h) the linear program, asked for capacity, says what starts in the pool and
+// the least that this takes; from there upwards in steps that double plans are sought that follow its schedule to the
+// letter, with a little room for rounding, then between the last failure and the first success. Otherwise capacities are
+// bisected above the cheap bound.
+// Cost: up to 60 programs for the starts, then two, warm, a step, about 10 steps: 0.1-2 s of CPU for 100 ops, 1-9 s for 190;
+// else about 12 searches, most of them cut short as soon as the slowdown is kept;
 // `points` searches.
 #pragma once
 

@@ -96,6 +96,7 @@ class Search {
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
   void search_guided(const GuidedSearch& guided);
+  void follow(const ScheduleGuide& schedule);
   void follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts);
   void follow_schedules();
   void search_all();
@@ -278,26 +279,29 @@ void Search::keep(std::vector<Seed>& seeds, Seed seed) {
   if (seeds.size() > kSeeds) seeds.pop_back();
 }
 
-// Only what the program would do with a little less than there is.
 void Search::search_guided(const GuidedSearch& guided) {
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   attempt(whole, *guide_, Lead::kLate);
   if (good_enough()) return;
-  follow_schedule(whole, guided.room, enough_stall_, *guided.starts);
+  follow(*guided.schedule);
 }
 
-// The program's schedule for a little less HBM and bandwidth, to the letter.
+// The program's schedule for a little less HBM and bandwidth.
 void Search::follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts) {
   FlatGraph less = graph_;
   less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
   less.machine.read_bandwidth *= 1 - room;
   less.machine.write_bandwidth *= 1 - room;
   const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, enough_stall, kStartTries[effort()], starts);
-  if (!schedule) return;
+  if (schedule) follow(*schedule);
+}
+
+// To the letter.
+void Search::follow(const ScheduleGuide& schedule) {
   for (int parts : {32, 128}) {
     const Liveness liveness(graph_, {options_.iterations > 1, piece_size(parts),
-                                     cuts(*schedule, graph_, piece_size(std::numeric_limits<int>::max()))});
-    const Filled filled = evictions_of(*schedule, liveness, *guide_);
+                                     cuts(schedule, graph_, piece_size(std::numeric_limits<int>::max()))});
+    const Filled filled = evictions_of(schedule, liveness, *guide_);
     EvictionLedger ledger(graph_, liveness, filled.clock);
     take_evictions(graph_, liveness, filled.clock, rank_, ledger, filled.evictions);
     for (bool firm : {false, true}) {

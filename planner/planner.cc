@@ -59,16 +59,6 @@ Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iter
   return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations) : window_bound(graph, ideal, iterations);
 }
 
-// With links as slow as transfers are to be placed for.
-FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options) {
-  NpuMachine& machine = graph.machine;
-  machine.read_bandwidth /= 1 + options.read_slack;
-  machine.read_latency *= 1 + options.read_slack;
-  machine.write_bandwidth /= 1 + options.write_slack;
-  machine.write_latency *= 1 + options.write_slack;
-  return graph;
-}
-
 }  // namespace
 
 std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::string>& pinned, const std::string& option) {
@@ -89,6 +79,15 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
                        "a tensor's name, a pattern with * and ?, or a kind");
   }
   return stays;
+}
+
+FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options) {
+  NpuMachine& machine = graph.machine;
+  machine.read_bandwidth /= 1 + options.read_slack;
+  machine.read_latency *= 1 + options.read_slack;
+  machine.write_bandwidth /= 1 + options.write_slack;
+  machine.write_latency *= 1 + options.write_slack;
+  return graph;
 }
 
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options) {

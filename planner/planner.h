@@ -22,11 +22,12 @@ namespace hyperoffload {
 
 enum class BoundMethod { kWindow, kLp };  // one cheap pass; a linear relaxation
 
-// Looks only for what the linear program would do (passes/schedule_guide.h), with a share less of HBM and links than there
-// is: room for what rounding adds. `starts`: schedule_guide.h.
+struct FlatGraph;      // analysis/flat_graph.h
+struct ScheduleGuide;  // passes/schedule_guide.h
+
+// Looks only for plans that follow it.
 struct GuidedSearch {
-  double room = 0;
-  std::vector<char>* starts = nullptr;
+  const ScheduleGuide* schedule = nullptr;
 };
 
 struct PlannerOptions {
@@ -74,6 +75,9 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
 
 // InfeasibleError, naming step, tier, bytes short and the largest residents, if no plan can meet HBM or
 // pool capacity. InputError for a graph this machine can't run (op_cost).
+// With links as slow as transfers are to be placed for.
+FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options);
+
 PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options);
 
 // Proven limits for any plan: least stall of the last iteration, least HBM without. `ideal`: the iteration's

@@ -32,6 +32,7 @@ class LpBound {
   OffloadProgram made(const EngineView& view, const std::vector<std::int64_t>& excess, ProgramOptions options) const;
   LpOutcome solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const;
   double least_end(const EngineView& view, LpBoundStats& stats) const;
+  std::int64_t least_hbm_of_starts(const EngineView& view, std::int64_t known, double slack, LpBoundStats& stats) const;
   std::int64_t least_hbm(const EngineView& view, std::int64_t known, LpBoundStats& stats) const;
 
   const FlatGraph& graph_;
@@ -134,7 +135,20 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
     }
     if (static_cast<int>(view.resident.size()) <= options_.boundaries / 4) break;
   }
-  return known;
+  return options_.branches > 0 && iterations_ == 1 ? least_hbm_of_starts(view, known, slack, stats) : known;
+}
+
+// More, where each tensor starts as a whole.
+std::int64_t LpBound::least_hbm_of_starts(const EngineView& view, std::int64_t known, double slack, LpBoundStats& stats) const {
+  OffloadLp lp = made(view, view.excess(known), {ideal_, std::max(8, options_.boundaries), false, true, true}).lp;
+  lp.capacity = true;
+  OffloadSolver solver(std::move(lp));
+  const double close = 2e-5 * static_cast<double>(known);
+  solver.solve({60, 0.05, 2e-5 * ideal_});
+  solver.ask({true, slack});
+  const Branched tree = branch_starts(solver, {60, 1e-4, close}, {options_.branches});
+  stats.programs += 1 + tree.programs;
+  return known + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(tree.lower - 1e-9 * (static_cast<double>(known) + tree.lower))));
 }
 
 Bound LpBound::run(LpBoundStats& stats) {

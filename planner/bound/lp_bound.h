@@ -45,7 +45,7 @@
 // number of iterations behind which a state returns. A plan is one body repeated, which settles; but the last of
 // a few iterations, still living on what the first left in HBM, can be faster: not a limit for a given N.
 // Branches: the program lets parts of a tensor start a cold pass in the pool and in HBM, a run can't. branch_starts.h
-// proves the larger limit of programs that decide it.
+// proves the larger limit of programs that decide it, of seconds or, of the same program asked for capacity, of bytes.
 // Many units: tensors that may start a cold pass in the pool, each with its own gaps, make a program that takes minutes
 // (15,424 ops, 3,000 tensors used eight times each: 307 s). From 2,500 units on their gaps are taken one by one, as if
 // there were a copy already: that asks for less, so it is a bound still (0.3 s, and as high in that case).
@@ -63,7 +63,7 @@ struct LpBoundOptions {
   int boundaries = 400;
   // The least stall of an iteration that ends in the state it began in; with one engine and no ops in the pool.
   bool steady = false;
-  int branches = 0;  // programs more that decide where tensors start a cold pass
+  int branches = 0;  // programs more, for either limit, that decide where tensors start a cold pass
   bool stall = true, hbm = true;  // which limits to work out; the other is the window's
   double allowed_stall = 0;       // seconds; the least HBM is that of no more
 };

@@ -14,6 +14,8 @@
 namespace hyperoffload {
 namespace {
 
+// Where bytes are asked, what the ideal time more costs, in those that are over capacity.
+constexpr double kBeyond = 100;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Row numbers of the master program; -1: no such row. A boundary's memory row is what is away there, less what is
@@ -22,7 +24,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 struct Rows {
   std::vector<int> memory, read, write, hbm_read, hbm_write, hbm_both, wait, unit;
   std::vector<int> limited;  // by boundary: limited ones before it
-  int starts = -1;
+  int starts = -1, seconds = -1;
 };
 
 class Master {
@@ -36,6 +38,7 @@ class Master {
   void free_start(int unit);
   void excess_changed();
   void starts_changed();
+  void ask_question();
   Prices prices();
   double unit_price(int unit) const {  // what its best pattern so far gains
     const double price = -clp_.getRowPrice()[rows_.unit[unit]];
@@ -54,6 +57,7 @@ class Master {
   void add_rows();
   void add_time();
   void add_over();
+  void add_capacity();
   void away(int from, int to, double value);
   void add_column(double cost, double upper);
   void entry(int row, double value) {
@@ -88,14 +92,17 @@ Master::Master(const OffloadLp& lp, double byte_scale) : lp_(lp), time_(lp.time_
   add_time();
   const int over = static_cast<int>(cost_.size());
   add_over();
+  if (lp_.capacity) add_capacity();
   time_columns_ = static_cast<int>(cost_.size());
   flush();
+  if (lp_.capacity) ask_question();
   clp_.createStatus();
   // To begin with nothing is away, and less than nothing beyond the excess.
   for (std::size_t k = 0; k < memory_.size(); ++k) {
     clp_.setRowStatus(memory_[k], ClpSimplex::isFixed);
     clp_.setColumnStatus(over + static_cast<int>(k), ClpSimplex::basic);
   }
+  bounds_changed_ = false;
 }
 
 void Master::add_rows() {
@@ -132,6 +139,7 @@ void Master::add_rows() {
   for (const LpWait& wait : lp_.waits) rows_.wait.push_back(row(wait.seconds / time_, wait.seconds / time_));
   if (std::any_of(lp_.units.begin(), lp_.units.end(), [](const LpUnit& u) { return u.counts; }))
     rows_.starts = row(lp_.starts.least, lp_.starts.most);
+  if (lp_.capacity) rows_.seconds = row(-kInfinity, kInfinity);
   for (const LpUnit& unit : lp_.units) rows_.unit.push_back(row(unit.pool_only ? 1 : -kInfinity, 1));
 }
 
@@ -151,6 +159,7 @@ void Master::add_over() {
 void Master::add_time() {
   for (int s = 0; s < static_cast<int>(lp_.slots.size()); ++s) {
     slot_time(s);
+    entry(rows_.seconds, 1);
     add_column(1, kInfinity);
   }
   for (std::size_t w = 0; w < lp_.waits.size(); ++w)
@@ -172,6 +181,31 @@ void Master::away(int from, int to, double value) {
   if (first == end) return;
   entry(memory_[first], value);
   if (end < memory_.size()) entry(memory_[end], -value);
+}
+
+// The last of the columns that are no patterns. Before it, dear, seconds beyond those allowed: the patterns found so far,
+// or decided starts, may not do with fewer.
+void Master::add_capacity() {
+  entry(rows_.seconds, -1);
+  add_column(0, kInfinity);
+  if (!memory_.empty()) entry(memory_.front(), 1);  // of the others as the difference
+  add_column(0, 0);
+}
+
+void Master::ask_question() {
+  const LpQuestion& asked = lp_.question;
+  const double more = asked.more_bytes / byte_;
+  for (std::size_t s = 0; s < lp_.slots.size(); ++s) {
+    clp_.setObjectiveCoefficient(static_cast<int>(s), asked.bytes ? 0 : 1);
+    const double seconds = asked.link_share * lp_.slots[s].seconds / time_;
+    for (const int row : {rows_.read[s], rows_.write[s]})
+      if (row >= 0) clp_.setRowUpper(row, seconds);
+  }
+  clp_.setObjectiveCoefficient(time_columns_ - 2, asked.bytes ? kBeyond : 0);
+  clp_.setObjectiveCoefficient(time_columns_ - 1, asked.bytes ? 1 : 0);
+  clp_.setColumnBounds(time_columns_ - 1, asked.bytes ? 0 : more, asked.bytes ? kInfinity : more);
+  clp_.setRowUpper(rows_.seconds, asked.bytes ? asked.most_seconds / time_ : kInfinity);
+  bounds_changed_ = true;
 }
 
 // Entries of one row are one.
@@ -295,6 +329,7 @@ Prices Master::prices() {
       if (rows[s] >= 0) to[s] = std::max(0.0, -dual[rows[s]]);
   };
   if (rows_.starts >= 0) prices.start = dual[rows_.starts];
+  if (lp_.question.bytes) prices.second = std::max(0.0, -dual[rows_.seconds]);
   take(prices.read, rows_.read);
   take(prices.write, rows_.write);
   take(prices.hbm_read, rows_.hbm_read);
@@ -316,6 +351,7 @@ LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const Patte
   LpOutcome out;
   std::vector<std::pair<int, Pattern>> found;
   Prices best;
+  const double scale = lp.question.bytes ? bytes : lp.time_scale;
   double lower = 0;
   bool any = false;
   for (out.rounds = 1;; ++out.rounds) {
@@ -338,14 +374,14 @@ LpOutcome improve(const OffloadLp& lp, double bytes, Master& master, const Patte
       for (auto& [u, pattern] : priced.patterns)
         if (exact.gain(u, pattern) > master.unit_price(u) + 1e-9) found.emplace_back(u, std::move(pattern));
     }
-    const double close = std::max(limits.tolerance * out.upper, limits.seconds / lp.time_scale);
+    const double close = std::max(limits.tolerance * out.upper, limits.seconds / scale);
     if (found.empty() || out.upper - lower <= close || out.rounds >= limits.rounds || !out.complete || out.work >= limits.work)
       break;
     master.add(found);
   }
   master.read_solution(out);
-  out.lower = lower * lp.time_scale;
-  out.upper *= lp.time_scale;
+  out.lower = lower * scale;
+  out.upper *= scale;
   for (double price : best.memory) out.seconds_per_byte += price * lp.time_scale / bytes;
   out.rows = master.rows();
   out.columns = master.columns();
@@ -391,6 +427,11 @@ void OffloadSolver::free_start(int unit) {
 void OffloadSolver::set_starts(const LpStarts& starts) {
   lp_.starts = starts;
   if (state_) state_->master.starts_changed();
+}
+
+void OffloadSolver::ask(const LpQuestion& question) {
+  lp_.question = question;
+  if (state_) state_->master.ask_question();
 }
 
 void OffloadSolver::set_excess(std::vector<double> excess) {

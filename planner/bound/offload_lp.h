@@ -9,6 +9,8 @@
 //   sum(memory price x excess) - sum(link price x time) - sum over units of what its best pattern gains.
 // Clp only looks for good prices, over the patterns found so far; `lower` is computed here from the prices,
 // and holds whatever the solver's tolerances. Units: seconds and bytes; scaled inside.
+// Where the least capacity is asked, memory prices that sum up to one and any price of a second prove by the same sum, less
+// that price x the seconds allowed, how many bytes more are needed.
 // On a circle the last boundary is followed by the first: there are K slots, slot 0 lies between the two, and
 // units count on past K, where K + b is b of the next turn.
 // Clp is given what is away from one boundary to the next, so that a pattern's column is as short as its list of
@@ -66,13 +68,23 @@ struct LpStarts {
   double least = 0, most = 1e18;
 };
 
+// Asked of a program with `capacity`, in place of the least seconds above slots and waits.
+struct LpQuestion {
+  bool bytes = false;      // the least capacity more at which these are at most `most_seconds`; else the seconds
+  double most_seconds = 0;
+  double more_bytes = 0;   // of capacity; of no use if that is asked
+  double link_share = 1;   // of each slot; below 1 for plans that need room, no bound
+};
+
 struct OffloadLp {
   bool circle = false;
+  bool capacity = false;       // it is a column, so that a question can be asked
   std::vector<LpSlot> slots;   // K + 1; on a circle K
   std::vector<double> excess;  // by boundary: bytes over capacity if nothing leaves; <= 0: no limit there
   std::vector<LpWait> waits;
   std::vector<LpUnit> units;
   LpStarts starts;
+  LpQuestion question;
   double hbm_bandwidth = 1;
   double time_scale = 1;
 
@@ -94,12 +106,12 @@ struct LpShare {  // of a unit's bytes that go by a pattern
 struct LpLimits {
   int rounds = 60;
   double tolerance = 1e-4;  // stop when the limits are this close, as a share of the upper one
-  double seconds = 0;       // or this close
+  double seconds = 0;       // or this close; bytes, where these are asked
   double work = std::numeric_limits<double>::infinity();  // the most pivots x rows of the simplex
 };
 
 struct LpOutcome {
-  double lower = 0;             // proven: seconds above all slots' and waits'
+  double lower = 0;             // proven: seconds above all slots' and waits', or bytes (LpQuestion)
   double upper = 0;             // of the relaxation, by the patterns found
   double seconds_per_byte = 0;  // by the same prices, `lower` falls by this for every byte of capacity more
   int rounds = 0, rows = 0, columns = 0;
@@ -123,6 +135,7 @@ class OffloadSolver {
   void fix_start(int unit, bool in_pool);
   void free_start(int unit);
   void set_starts(const LpStarts& starts);
+  void ask(const LpQuestion& question);  // of a program with `capacity`
   // Where the program had a limit before, that is.
   void set_excess(std::vector<double> excess);
   const OffloadLp& lp() const { return lp_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace hyperoffload {
 
@@ -15,6 +16,7 @@ Prices Prices::mixed(const Prices& other, double weight) const {
   for (auto of : {&Prices::memory, &Prices::read, &Prices::write, &Prices::hbm_read, &Prices::hbm_write,
                   &Prices::hbm_both})
     mix(of);
+  result.second = (1 - weight) * second + weight * other.second;
   result.start = (1 - weight) * start + weight * other.start;
   return result;
 }
@@ -248,13 +250,13 @@ std::vector<std::pair<int, Pattern>> PatternPricer::seeds() const {
   return result;
 }
 
-// A second of time costs one: more no price may ask for it.
+// No price may ask for more than a second of time costs.
 void PatternPricer::make_valid(Prices& prices) const {
   for (std::size_t s = 0; s < prices.read.size(); ++s) {
     const double sum = prices.of_time(s);
-    if (sum <= 1) continue;
+    if (sum <= prices.second) continue;
     for (auto* of : {&prices.read, &prices.write, &prices.hbm_read, &prices.hbm_write, &prices.hbm_both})
-      (*of)[s] /= sum;
+      (*of)[s] *= prices.second / sum;
   }
 }
 
@@ -271,7 +273,7 @@ Priced PatternPricer::price(Prices prices) const {
   for (std::size_t b = 0; b < prices.memory.size(); ++b) add(prices.memory[b] * lp_.excess[b] / byte_);
   for (std::size_t s = 0; s < prices.read.size(); ++s) {
     const LpSlot& slot = lp_.slots[s];
-    add(-(prices.read[s] + prices.write[s]) * slot.seconds / time);
+    add(-(prices.read[s] + prices.write[s]) * slot.seconds * lp_.question.link_share / time);
     add(-(prices.hbm_read[s] * slot.read_bytes + prices.hbm_write[s] * slot.write_bytes +
           prices.hbm_both[s] * slot.both_bytes) /
         lp_.hbm_bandwidth / time);
@@ -287,7 +289,14 @@ Priced PatternPricer::price(Prices prices) const {
     add(-at.best(static_cast<int>(u), pattern));
     if (!pattern.away.empty()) result.patterns.emplace_back(static_cast<int>(u), std::move(pattern));
   }
+  const LpQuestion& asked = lp_.question;
+  const double memory = std::accumulate(prices.memory.begin(), prices.memory.end(), 0.0);
+  if (asked.bytes)
+    add(-prices.second * asked.most_seconds / time);
+  else if (asked.more_bytes > 0)
+    add(-memory * asked.more_bytes / byte_);
   result.limit = sum - 1e-13 * size;
+  if (asked.bytes) result.limit /= std::max(1.0, memory);
   result.prices = std::move(prices);
   return result;
 }

@@ -15,6 +15,7 @@ struct Prices {
         hbm_both(slots, 0) {}
   std::vector<double> memory;  // by boundary
   std::vector<double> read, write, hbm_read, hbm_write, hbm_both;  // by slot
+  double second = 1;  // what no slot's prices exceed; other than one only where bytes are asked
   double start = 0;  // of a unit that starts in the pool, of those that count; below 0: at most so many may
 
   double of_time(std::size_t slot) const {

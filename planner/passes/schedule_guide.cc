@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 
 #include "planner/bound/branch_starts.h"
@@ -13,38 +14,55 @@ namespace {
 
 // Columns of all programs that are tried to find better starts: half a second.
 constexpr int kColumnsTried = 300'000;
+constexpr double kWhole = 0.01;  // what a tensor may lack of its bytes
+// Capacities so close are one, as a share of them.
+constexpr double kClose = 2e-5;
+// Starts that take so little more than the program would like to are not improved.
+constexpr double kNear = 1e-3;
 
 class Scheduler {
  public:
-  Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats, int tries)
-      : view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
+  Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats,
+            bool capacity = false)
+      : hbm_(graph.machine.hbm),
+        view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
         program_(graph, view_, view_.excess(graph.machine.hbm), {ideal, 2 * view_.places, repeats, false, true}),
-        solver_(as_planned()),
+        solver_(as_planned(capacity)),
         limits_{60, 1e-4, 1e-5 * ideal},
-        tries_(tries),
-        tensors_(graph.tensors) {}
-  std::optional<ScheduleGuide> run(double enough, std::vector<char>& starts);
+        tensors_(graph.tensors) {
+    for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
+      if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
+  }
+  std::optional<ScheduleGuide> run(double enough, int tries, std::vector<char>& starts);
+  std::int64_t decide_least(double seconds, int tries);
+  ScheduleGuide at(std::int64_t hbm, double room);
 
  private:
-  OffloadLp as_planned() const;
+  OffloadLp as_planned(bool capacity) const;
   bool keep_starts(const std::vector<char>& starts, double least);
-  void decide_starts(LpOutcome outcome, double least);
+  void decide_starts(LpOutcome outcome, double least, int tries);
   void fix(const std::vector<char>& in_pool) {
     for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k] != 0);
   }
+  LpOutcome round_down(const LpOutcome& outcome, std::size_t from, std::size_t to, const LpLimits& limits,
+                       std::vector<char>& in_pool);
+  LpOutcome rounded(LpOutcome outcome, std::size_t parts, const LpLimits& limits, std::vector<char>& in_pool);
+  void improve(std::vector<char>& best, double& least, double enough, const LpLimits& limits, int tries);
   std::vector<char> mostly_in_pool(const LpOutcome& outcome) const;
   ScheduleGuide written(const LpOutcome& outcome) const;
 
+  const std::int64_t hbm_;
   const EngineView view_;
   const OffloadProgram program_;
   OffloadSolver solver_;
   const LpLimits limits_;
-  const int tries_, tensors_;
+  const int tensors_;
   std::vector<int> decided_;  // units
 };
 
-OffloadLp Scheduler::as_planned() const {
+OffloadLp Scheduler::as_planned(bool capacity) const {
   OffloadLp lp = program_.lp;
+  lp.capacity = capacity;
   for (std::size_t u = 0; u < lp.units.size(); ++u) {
     LpGap& first = lp.units[u].gaps.front();
     lp.units[u].first_stays = lp.units[u].pool_start;
@@ -61,6 +79,53 @@ std::vector<char> Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
   return in_pool;
 }
 
+// Decides [from, to) of them, which are open, in the order of use: in the pool starts what, with those before it, is no more
+// than their shares. So the link has time for it.
+LpOutcome Scheduler::round_down(const LpOutcome& outcome, std::size_t from, std::size_t to, const LpLimits& limits,
+                                std::vector<char>& in_pool) {
+  const std::vector<double> shares = shares_not_stored(program_.lp, outcome);
+  double more = 0;  // of bytes that shares have in the pool
+  for (std::size_t k = from; k < to; ++k) {
+    const int u = decided_[k];
+    const double bytes = program_.lp.units[u].bytes;
+    more += shares[u] * bytes;
+    in_pool[k] = bytes <= more + kWhole * bytes;
+    if (in_pool[k]) more -= bytes;
+    solver_.fix_start(u, in_pool[k] != 0);
+  }
+  return solver_.solve(limits);
+}
+
+// In so many parts, each by the program with those before decided.
+LpOutcome Scheduler::rounded(LpOutcome outcome, std::size_t parts, const LpLimits& limits, std::vector<char>& in_pool) {
+  in_pool.assign(decided_.size(), 0);
+  for (int u : decided_) solver_.free_start(u);
+  for (std::size_t part = 0; part < parts; ++part)
+    outcome = round_down(outcome, in_pool.size() * part / parts, in_pool.size() * (part + 1) / parts, limits, in_pool);
+  return outcome;
+}
+
+// Opens some that follow one another, halves, then quarters and so on, and decides them anew where that may gain.
+void Scheduler::improve(std::vector<char>& best, double& least, double enough, const LpLimits& limits, int tries) {
+  fix(best);
+  for (std::size_t size = best.size() / 2; size >= 2; size /= 2)
+    for (std::size_t from = 0; from + size <= best.size(); from += (size + 1) / 2) {
+      if (least <= enough || (tries -= 2) < 0) return;
+      for (std::size_t k = from; k < from + size; ++k) solver_.free_start(decided_[k]);
+      std::vector<char> in_pool = best;
+      const LpOutcome open = solver_.solve(limits);
+      if (open.upper < least - limits.seconds) {
+        const LpOutcome outcome = round_down(open, from, from + size, limits, in_pool);
+        if (outcome.upper < least - limits.seconds) {
+          least = outcome.upper;
+          best = in_pool;
+          continue;
+        }
+      }
+      fix(best);
+    }
+}
+
 // As they are, if that costs nothing.
 bool Scheduler::keep_starts(const std::vector<char>& starts, double least) {
   if (starts.empty()) return false;
@@ -73,7 +138,7 @@ bool Scheduler::keep_starts(const std::vector<char>& starts, double least) {
 }
 
 // A fifth of what is open at a time, the surest first; if that costs something, the tree may know better.
-void Scheduler::decide_starts(LpOutcome outcome, double least) {
+void Scheduler::decide_starts(LpOutcome outcome, double least, int tries) {
   for (std::vector<int> open = decided_; !open.empty();) {
     const std::vector<double> pool = shares_not_stored(program_.lp, outcome);
     const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
@@ -87,11 +152,52 @@ void Scheduler::decide_starts(LpOutcome outcome, double least) {
   if (outcome.upper <= least + limits_.seconds) return;
   std::vector<char> in_pool = mostly_in_pool(outcome);
   for (int u : decided_) solver_.free_start(u);
-  const int programs = std::min(tries_, kColumnsTried / std::max(1, outcome.columns));
+  const int programs = std::min(tries, kColumnsTried / std::max(1, outcome.columns));
   const Branched tree = branch_starts(solver_, limits_, {programs, outcome.upper});
   if (tree.best.upper < outcome.upper) in_pool = mostly_in_pool(tree.best);
   solver_.set_starts({});
   fix(in_pool);
+}
+
+// By three roundings, by the tree, and by opening a part again.
+std::int64_t Scheduler::decide_least(double seconds, int tries) {
+  solver_.solve(limits_);  // its patterns: among few that no capacity suffices for, prices lead nowhere
+  solver_.ask({true, seconds});
+  const LpLimits limits{60, 1e-4, kClose * static_cast<double>(hbm_)};
+  const LpOutcome relaxed = solver_.solve(limits);
+  const double enough = relaxed.upper + kNear * static_cast<double>(hbm_);
+  std::vector<char> best;
+  double least = std::numeric_limits<double>::infinity();
+  int columns = 1;
+  for (std::size_t parts : {1, 3, 10}) {
+    if (least <= enough) break;
+    std::vector<char> in_pool;
+    const LpOutcome outcome = rounded(relaxed, parts, limits, in_pool);
+    columns = outcome.columns;
+    if (outcome.upper >= least) continue;
+    least = outcome.upper;
+    best = std::move(in_pool);
+  }
+  if (least > enough) {
+    for (int u : decided_) solver_.free_start(u);
+    const int programs = std::min(tries, kColumnsTried / columns) / 2;
+    const Branched tree = branch_starts(solver_, limits, {programs, least - limits.seconds, true});
+    if (tree.best.upper < least) {
+      least = tree.best.upper;
+      best = mostly_in_pool(tree.best);
+    }
+    solver_.set_starts({});
+    improve(best, least, std::max(enough, tree.lower + limits.seconds), limits, 2 * tries);
+  }
+  fix(best);
+  return hbm_ + static_cast<std::int64_t>(least);
+}
+
+ScheduleGuide Scheduler::at(std::int64_t hbm, double room) {
+  const double less = room * static_cast<double>(hbm);
+  solver_.ask({false, 0, static_cast<double>(hbm - hbm_) - less, 1 - room});
+  const LpOutcome outcome = solver_.solve(limits_);
+  return written(outcome);
 }
 
 // One engine's places are the ops, all positions of the view are boundaries: 2k and 2k + 1 are start and end of
@@ -122,12 +228,10 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
   return guide;
 }
 
-std::optional<ScheduleGuide> Scheduler::run(double enough, std::vector<char>& starts) {
-  for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
-    if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
+std::optional<ScheduleGuide> Scheduler::run(double enough, int tries, std::vector<char>& starts) {
   const LpOutcome relaxed = solver_.solve(limits_);
   if (relaxed.lower > enough + 2 * limits_.seconds) return std::nullopt;
-  if (!keep_starts(starts, relaxed.upper)) decide_starts(relaxed, relaxed.upper);
+  if (!keep_starts(starts, relaxed.upper)) decide_starts(relaxed, relaxed.upper, tries);
   const LpOutcome outcome = solver_.solve(limits_);
   starts.assign(tensors_, 0);
   for (int u : decided_) starts[program_.members[u].front().tensor] = solver_.lp().units[u].pool_only;
@@ -156,8 +260,20 @@ std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Livene
                                             const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
                                             std::vector<char>& starts) {
   if (!can_schedule(graph, liveness)) return std::nullopt;
-  return Scheduler(graph, rank, ideal, liveness.repeats, tries).run(enough, starts);
+  return Scheduler(graph, rank, ideal, liveness.repeats).run(enough, tries, starts);
 }
+
+class LeastSchedule::Programs : public Scheduler {
+ public:
+  using Scheduler::Scheduler;
+};
+
+LeastSchedule::LeastSchedule(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank,
+                             double ideal)
+    : programs_(std::make_unique<Programs>(graph, rank, ideal, liveness.repeats, true)) {}
+LeastSchedule::~LeastSchedule() = default;
+std::int64_t LeastSchedule::decide(double enough, int tries) { return programs_->decide_least(enough, tries); }
+ScheduleGuide LeastSchedule::at(std::int64_t hbm, double room) { return programs_->at(hbm, room); }
 
 std::vector<std::vector<std::int64_t>> cuts(const ScheduleGuide& guide, const FlatGraph& graph, std::int64_t grain) {
   std::vector<std::vector<std::int64_t>> cuts(graph.tensors);

@@ -6,11 +6,14 @@
 // may come before them). Tensors are cut where its shares end (cuts), so that nothing is rounded but bytes; take_evictions
 // takes just these evictions, and place_by_replay holds each load back till its slot. One pass or a body that repeats.
 // The same capacity as the program's leaves no room for whole pieces: solve it for a little less (0.05-0.2 %).
+// What may start in the pool is rounded in the order of use, never to more than the shares so far: else the link could not
+// bring it in time, whatever HBM there is. (Each to the nearer side fails on every even chain.)
 // One engine, no ops in the pool, no `known_after`, at most kScheduledOps ops; pinned tensors and the pool's capacity are
 // unknown to it. O(solves of the program): 0.1-1 s for 100 ops. Weakness: no guide for what has to wait long anyway.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -38,6 +41,23 @@ struct ScheduleGuide {
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
                                             const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
                                             std::vector<char>& starts);
+
+// For the least HBM: one program, warm all along. First it is asked for the least capacity itself, and the tree of starts
+// (bound/branch_starts.h) for those that take least; then, with these, for schedules at capacities from there on.
+class LeastSchedule {
+ public:
+  // `graph.machine.hbm`: no plan is expected to need less. can_schedule() says yes.
+  LeastSchedule(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal);
+  ~LeastSchedule();
+  // The least bytes of HBM at which the program stalls no longer than `enough` seconds, with starts that are whole.
+  std::int64_t decide(double enough, int tries);
+  // `room`: a share of HBM and bandwidth that is left.
+  ScheduleGuide at(std::int64_t hbm, double room);
+
+ private:
+  class Programs;
+  std::unique_ptr<Programs> programs_;
+};
 
 // By tensor, where shares begin and end, to multiples of `grain` bytes.
 std::vector<std::vector<std::int64_t>> cuts(const ScheduleGuide& guide, const FlatGraph& graph, std::int64_t grain);

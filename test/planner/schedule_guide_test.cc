@@ -2,6 +2,8 @@
 #include "planner/passes/schedule_guide.h"
 
 #include "planner/bound/lp_bound.h"
+#include "planner/bound/engine_view.h"
+#include "planner/bound/offload_program.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/pipeline.h"
 #include "planner/planner.h"
@@ -19,8 +21,11 @@ TEST_CASE("schedule guide: a stream that follows it takes what is proven and a f
   const Graph g = t.build();
   PlannerOptions options;
   options.iterations = 3;
-  std::vector<char> starts;
-  options.guided = GuidedSearch{0.001, &starts};
+  const FlatGraph flat(g, machine(4000, 50, 50));  // less than enough
+  LeastSchedule least(flat, Liveness(flat, {true, 0}), rank_by_name(g), 80);
+  CHECK(std::abs(least.decide(0, 10) - 5000) <= 1);
+  const ScheduleGuide schedule = least.at(5000 + 2 * 8, 0.001);
+  options.guided = GuidedSearch{&schedule};
   const PlanOutcome outcome = make_plan(g, machine(5000 + 2 * 8, 50, 50), options);
   CHECK(outcome.plan.prediction->iteration.value == Approx(80).epsilon(1e-6));
   CHECK(outcome.plan.prediction->hbm_peak <= Bytes(5000 + 2 * 8));
@@ -75,5 +80,32 @@ TEST_CASE("schedule guide: tensors are cut where shares end, and each piece know
     if (gap.close > cut.positions) continue;  // the iteration's start is a position, too
     CHECK(gap.close == gap.open + 2);
     CHECK(eviction.position == gap.open + 1);
+  }
+}
+
+TEST_CASE("schedule guide: asked for capacity or for seconds, the program says the same") {
+  // At the least capacity for so many seconds it takes those, a little below it more: two programs, each with its own prices.
+  for (Family family : kAllFamilies) {
+    const FamilyCase c = family_case(family, 4, 30, 2);
+    INFO(to_string(family));
+    const FlatGraph flat(c.graph, c.hardware);
+    const double ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration, allowed = 0.01 * ideal;
+    const EngineView view(flat, 0, 1);
+    const std::int64_t working = *std::max_element(view.working_set.begin(), view.working_set.end());
+    const auto made = [&] {
+      OffloadLp lp = OffloadProgram(flat, view, view.excess(working), {ideal}).lp;
+      lp.capacity = true;
+      return lp;
+    };
+    OffloadSolver bytes(made()), seconds(made());
+    bytes.ask({true, allowed});
+    const LpOutcome least = bytes.solve({200, 1e-6, 0});
+    REQUIRE(least.lower <= least.upper * (1 + 1e-9) + 1e-6);
+    const auto at = [&](double more) {
+      seconds.ask({false, 0, more});
+      return seconds.solve({200, 1e-6, 1e-6 * ideal});
+    };
+    CHECK(at(least.upper + 1e-3 * working).upper <= allowed * (1 + 1e-6));
+    if (least.lower > 0) CHECK(at(std::max(0.0, least.lower - 1e-2 * working)).lower >= allowed);
   }
 }
