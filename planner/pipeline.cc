@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -30,7 +31,7 @@ constexpr double kWork[] = {0, 1.2e6, 25e6};
 constexpr int kLateTries[] = {0, 60, 1000};
 
 // The linear program's guide by effort: one pass leaves it a hundredth of a second.
-constexpr GuideEffort kGuideEffort[] = {{0, 3e6}, {50, 2e7}, {400, 2e8}};
+constexpr GuideEffort kGuideEffort[] = {{0, 6e6}, {50, 6e7}, {400, 6e8}};
 
 // Starts that a schedule looks at again, by effort.
 constexpr int kStartTries[] = {0, 50, 200};
@@ -69,9 +70,12 @@ class Search {
   Found run();
 
  private:
+  using Given = std::shared_ptr<const std::vector<Eviction>>;
   struct Seed {
     SweepOrder order;
     Tried tried;
+    Given given = {};  // what the linear program moves, to be kept
+    bool cancel = true;
   };
 
   int effort() const { return std::clamp(options_.effort, 0, 2); }
@@ -255,15 +259,16 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
     transcribe(*lp_);
     for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
   }
-  const Filled rounded = round_guide(*lp_, liveness, *guide_);
+  Filled rounded = round_guide(*lp_, liveness, *guide_);
+  const auto given = std::make_shared<const std::vector<Eviction>>(std::move(rounded.evictions));
   std::vector<StepClock> clocks{rounded.clock, *guide_};
   // A stream keeps its link busy all round the circle: the program's times leave whole pieces no slack.
   if (liveness.repeats) clocks.insert(clocks.begin() + 1, {rounded.clock.stretched(1.04), rounded.clock.stretched(1.15)});
   // What is superfluous on the guide's timeline may yet make room for an early load.
   for (const StepClock& clock : clocks)
     for (const bool cancel : {true, false}) {
-      Tried tried = attempt(liveness, clock, Lead::kEager, {}, rounded.evictions, cancel);
-      keep(seeds, {{}, std::move(tried)});
+      Tried tried = attempt(liveness, clock, Lead::kEager, {}, *given, cancel);
+      keep(seeds, {{}, std::move(tried), given, cancel});
       if (finished()) return;
     }
 }
@@ -317,13 +322,15 @@ void Search::follow(const ScheduleGuide& schedule) {
 
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
 void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
+  const std::vector<Eviction> nothing;
   for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21, 61, 181}) {
       if (window > 1 && !uses(SearchStep::kSmooth)) break;
       Tried now = first.tried;
       for (int round = 0; round < 4; ++round) {
         const StepClock clock = window == 1 ? *now.timeline : guide_->smoothed(*now.timeline, window);
-        Tried next = attempt(liveness, clock, Lead::kEager, first.order);
+        const std::vector<Eviction>& given = first.given ? *first.given : nothing;
+        Tried next = attempt(liveness, clock, Lead::kEager, first.order, given, first.cancel);
         if (finished()) return;
         if (!next.timeline || next.seconds >= now.seconds) break;
         now = std::move(next);

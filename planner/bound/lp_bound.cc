@@ -15,6 +15,12 @@ namespace {
 // A program of more units than this takes minutes; asked for less (ProgramOptions::most_gaps) it takes a second.
 constexpr int kManyUnits = 2500;
 
+constexpr int kBoundaries = 400;
+constexpr int kAllUpToOps = 1000;
+
+// Where they are cheap: the proof may creep up for two hundred when the program's value is known.
+constexpr int kRounds = 60, kCheapRounds = 250;
+
 class LpBound {
  public:
   LpBound(const FlatGraph& graph, double ideal, int iterations, const LpBoundOptions& options)
@@ -31,6 +37,11 @@ class LpBound {
   std::vector<std::int64_t> whole_capacity(const EngineView& view, std::int64_t hbm) const;
   OffloadProgram made(const EngineView& view, const std::vector<std::int64_t>& excess, ProgramOptions options) const;
   LpOutcome solve_program(const OffloadLp& lp, const LpLimits& limits, LpBoundStats& stats) const;
+  OffloadProgram program_of(const EngineView& view, bool branch) const;
+  bool cheap(const OffloadProgram& program) const {
+    return program.plain() && graph_.ops <= kAllUpToOps && static_cast<int>(program.lp.units.size()) <= kManyUnits;
+  }
+  int boundaries() const { return options_.boundaries > 0 ? options_.boundaries : kBoundaries; }
   double least_end(const EngineView& view, LpBoundStats& stats) const;
   std::int64_t least_hbm_of_starts(const EngineView& view, std::int64_t known, double slack, LpBoundStats& stats) const;
   std::int64_t least_hbm(const EngineView& view, std::int64_t known, LpBoundStats& stats) const;
@@ -80,9 +91,7 @@ std::vector<std::int64_t> LpBound::whole_capacity(const EngineView& view, std::i
 OffloadProgram LpBound::made(const EngineView& view, const std::vector<std::int64_t>& excess,
                              ProgramOptions options) const {
   OffloadProgram program(graph_, view, excess, options);
-  const auto& units = program.lp.units;
-  const bool joined = std::any_of(units.begin(), units.end(), [](const LpUnit& u) { return u.gaps.size() > 1; });
-  if (!joined || static_cast<int>(units.size()) <= kManyUnits) return program;
+  if (program.plain() || static_cast<int>(program.lp.units.size()) <= kManyUnits) return program;
   options.most_gaps = 1;
   return OffloadProgram(graph_, view, excess, options);
 }
@@ -100,11 +109,20 @@ LpOutcome LpBound::solve_program(const OffloadLp& lp, const LpLimits& limits, Lp
   return outcome;
 }
 
-double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
+// On all boundaries, where those are cheap.
+OffloadProgram LpBound::program_of(const EngineView& view, bool branch) const {
   const auto excess = excess_over(view, graph_.machine.hbm);
+  ProgramOptions options{ideal_, std::max(2, boundaries()), steady_, false, branch};
+  OffloadProgram program = made(view, excess, options);
+  if (options_.boundaries > 0 || !cheap(program)) return program;
+  options.boundaries = 2 * kAllUpToOps;
+  return made(view, excess, options);
+}
+
+double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const bool branch = options_.branches > 0 && iterations_ == 1;
-  const OffloadProgram program = made(view, excess, {ideal_, std::max(2, options_.boundaries), steady_, false, branch});
-  const LpLimits limits{60, 1e-4, 1e-5 * ideal_};
+  const OffloadProgram program = program_of(view, branch);
+  const LpLimits limits{cheap(program) ? kCheapRounds : kRounds, 1e-4, 1e-5 * ideal_};
   if (branch) {
     OffloadSolver solver(program.lp);
     const Branched tree = branch_starts(solver, limits, {options_.branches});
@@ -125,7 +143,7 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
   for (int part : {4, 1}) {
     for (int step = 0; step < 40; ++step) {
       const OffloadProgram program =
-          made(view, view.excess(known), {ideal_, std::max(8, options_.boundaries / part), steady_, true});
+          made(view, view.excess(known), {ideal_, std::max(8, boundaries() / part), steady_, true});
       const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 2e-5 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;
       const double more = (outcome.lower - slack) / outcome.seconds_per_byte;
@@ -133,7 +151,7 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
       known += static_cast<std::int64_t>(std::ceil(more - 1e-9 * (static_cast<double>(known) + more)));
       if (more < 1e-5 * static_cast<double>(known)) break;
     }
-    if (static_cast<int>(view.resident.size()) <= options_.boundaries / 4) break;
+    if (static_cast<int>(view.resident.size()) <= boundaries() / 4) break;
   }
   return options_.branches > 0 && iterations_ == 1 ? least_hbm_of_starts(view, known, slack, stats) : known;
 }

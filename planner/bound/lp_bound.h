@@ -49,8 +49,8 @@
 // Many units: tensors that may start a cold pass in the pool, each with its own gaps, make a program that takes minutes
 // (15,424 ops, 3,000 tensors used eight times each: 307 s). From 2,500 units on their gaps are taken one by one, as if
 // there were a copy already: that asks for less, so it is a bound still (0.3 s, and as high in that case).
-// Cost: `boundaries` bounds the program (docs/planner.md has figures). Weakness: coarse boundaries, what other
-// engines hold in HBM, and the free state at the start of a repeated iteration.
+// Cost: `boundaries` bounds the program (docs/planner.md has figures; Llama decode on all its 774: 0.5 s).
+// Weakness: coarse boundaries, what other engines hold in HBM, and the free state at the start of a repeated iteration.
 #pragma once
 
 #include "planner/analysis/flat_graph.h"
@@ -60,7 +60,8 @@ namespace hyperoffload {
 
 struct LpBoundOptions {
   bool whole_tensors = false;
-  int boundaries = 400;
+  // At most; 0: 400 or, where every unit of a trace of up to 1,000 ops has one gap, all.
+  int boundaries = 0;
   // The least stall of an iteration that ends in the state it began in; with one engine and no ops in the pool.
   bool steady = false;
   int branches = 0;  // programs more, for either limit, that decide where tensors start a cold pass

@@ -36,6 +36,11 @@ struct OffloadProgram {
   std::vector<int> positions;                 // the boundaries
   std::vector<std::vector<Member>> members;  // by unit
 
+  // No unit has more gaps than one: what then is solved fast on many boundaries, too.
+  bool plain() const {
+    return std::all_of(lp.units.begin(), lp.units.end(), [](const LpUnit& unit) { return unit.gaps.size() == 1; });
+  }
+
  private:
   // The first slot that ends at the position or behind it; that ends behind it.
   int slot_to(int position) const { return slot_behind(position - 1); }

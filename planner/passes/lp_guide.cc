@@ -20,8 +20,9 @@ constexpr int kColumnsTried = 500'000;
 // HBM that further guides leave to whole pieces, which take a little more than their share. With 2 % plans get worse.
 constexpr double kMargins[] = {0.0005, 0.002, 0.005};
 
-// What a longer trace's guide sees of it (docs/planner.md): finer ones take longer and gain little.
-constexpr int kBoundaries = 200, kCoarse = 100, kFine = 400;
+// What a longer trace's guide sees of it (docs/planner.md): with 400 or 800, traces of 300 and 450 ops took two to ten times
+// as long and gained nothing. With one gap a unit it sees all, up to kDecidedOps.
+constexpr int kBoundaries = 200, kCoarse = 100, kAll = 2 * 1000;
 constexpr int kManyUnits = 3000;
 // Up to here it is decided which tensors start in the pool; of longer traces' there are so many that rounding does.
 constexpr int kDecidedOps = 1000;
@@ -29,29 +30,28 @@ constexpr int kDecidedOps = 1000;
 constexpr int kMostGaps = 3;
 
 // Boundaries that a program can afford: many where every unit has one gap, few where there are many units.
-int affordable(const OffloadProgram& program, int ops) {
+int affordable(const OffloadProgram& program, int ops, int most) {
   if (program.lp.units.size() > kManyUnits) return kCoarse;
-  const bool plain = std::all_of(program.lp.units.begin(), program.lp.units.end(),
-                                 [](const LpUnit& unit) { return unit.gaps.size() == 1; });
-  return plain && ops <= kDecidedOps ? kFine : kBoundaries;
+  return program.plain() && ops <= kDecidedOps ? most : kBoundaries;
 }
 
 class Guide {
  public:
   Guide(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal,
-        const GuideEffort& effort)
+        const GuideEffort& effort, int boundaries)
       : view_(in_time(EngineView(graph, 0, liveness.repeats ? 2 : 1, liveness.repeats), rank)),
         hbm_(graph.machine.hbm),
         exact_(graph.ops <= kGuidedOps),
         known_late_(liveness.reads_known_late),
-        program_(made(graph, ideal, liveness.repeats)),
+        program_(made(graph, ideal, liveness.repeats, boundaries)),
         solver_(program_.lp),
         limits_{60, 1e-4, 1e-5 * ideal, exact_ ? std::numeric_limits<double>::infinity() : effort.work},
         most_tries_(exact_ ? effort.tries : 0) {}
   std::optional<LpGuide> run();
+  int boundaries() const { return static_cast<int>(program_.positions.size()); }
 
  private:
-  OffloadProgram made(const FlatGraph& graph, double ideal, bool repeats) const;
+  OffloadProgram made(const FlatGraph& graph, double ideal, bool repeats, int boundaries) const;
   std::int64_t without(double margin) const { return hbm_ - static_cast<std::int64_t>(margin * static_cast<double>(hbm_)); }
   std::vector<std::int64_t> excess(double margin) const { return view_.excess(without(margin)); }
   void leave(double margin) {
@@ -74,14 +74,14 @@ class Guide {
   std::vector<int> decided_;  // units, the surest first
 };
 
-OffloadProgram Guide::made(const FlatGraph& graph, double ideal, bool repeats) const {
+OffloadProgram Guide::made(const FlatGraph& graph, double ideal, bool repeats, int boundaries) const {
   ProgramOptions options{ideal, 2 * view_.places, repeats};
   options.starts_apart = graph.ops <= kDecidedOps;
   if (exact_) return OffloadProgram(graph, view_, excess(std::end(kMargins)[-1]), options);
   options.most_gaps = kMostGaps;
   options.boundaries = kBoundaries;
   OffloadProgram program(graph, view_, excess(0), options);
-  options.boundaries = affordable(program, graph.ops);
+  options.boundaries = affordable(program, graph.ops, boundaries);
   return options.boundaries == kBoundaries ? program : OffloadProgram(graph, view_, excess(0), options);
 }
 
@@ -219,7 +219,10 @@ std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness
                                 const GuideEffort& effort) {
   const auto in_pool = std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) != graph.ops;
   if (graph.engines > 1 || in_pool) return std::nullopt;
-  return Guide(graph, liveness, rank, ideal, effort).run();
+  Guide fine(graph, liveness, rank, ideal, effort, kAll);
+  auto guide = fine.run();
+  if (guide || fine.boundaries() <= kBoundaries) return guide;
+  return Guide(graph, liveness, rank, ideal, effort, kBoundaries).run();
 }
 
 Filled round_guide(const LpGuide& guide, const Liveness& liveness, const StepClock& ideal) {
