@@ -303,16 +303,20 @@ void Search::follow_schedule(const Liveness& whole, double room, double enough_s
 
 // To the letter.
 void Search::follow(const ScheduleGuide& schedule) {
-  for (int parts : {32, 128}) {
-    const Liveness liveness(graph_, {options_.iterations > 1, piece_size(parts),
-                                     cuts(schedule, graph_, piece_size(std::numeric_limits<int>::max()))});
+  const std::int64_t pays = piece_size(std::numeric_limits<int>::max());
+  const std::int64_t least = std::max<std::int64_t>(1, graph_.machine.allocation.granularity.value);
+  // The last: only those pieces that the program asks for, however small, since latency makes them dear.
+  for (const auto& [piece, grain] :
+       {std::pair{piece_size(32), pays}, {piece_size(128), pays}, {piece_size(1), least}}) {
+    const Liveness liveness(graph_, {options_.iterations > 1, piece, cuts(schedule, graph_, grain)});
     const Filled filled = evictions_of(schedule, liveness, *guide_);
     EvictionLedger ledger(graph_, liveness, filled.clock);
     take_evictions(graph_, liveness, filled.clock, rank_, ledger, filled.evictions);
     for (bool firm : {false, true}) {
       if (finished()) return;
       best_.spend(graph_.ops + liveness.units());
-          const auto replayed = place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
+      const auto replayed =
+          place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
       if (!replayed) break;
       const Walk walk = judge(liveness, replayed->clock, replayed->placements);
       if (walk.last_iteration <= replayed->clock.seconds(replayed->clock.period()) * (1 + 1e-6)) break;

@@ -31,6 +31,22 @@ TEST_CASE("schedule guide: a stream that follows it takes what is proven and a f
   CHECK(outcome.plan.prediction->hbm_peak <= Bytes(5000 + 2 * 8));
 }
 
+TEST_CASE("schedule guide: where latency makes pieces dear, only those that the program asks for are cut, however small") {
+  // 8 weights of 1 MB, ops of 20 us, 100 GB/s and 1 us. With room for all but a byte of two weights a load needs 11 us; one
+  // in two pieces has a byte wait for the op that the other goes beside: no more than a latency and what the byte takes.
+  Toy t;
+  const std::int64_t weight = 1'000'000;
+  for (int i = 0; i < 8; ++i) t.op(20e-6, {t.weight("w" + std::to_string(i), weight)});
+  const Graph g = t.build();
+  PlannerOptions options;
+  options.iterations = 3;
+  Hardware hardware = machine(2 * weight - 1, 100e9, 100e9, 1e-6);
+  hardware.hbm_bandwidth = BytesPerSecond(1e15);
+  const PlanOutcome outcome = make_plan(g, hardware, options);
+  const double all_wait = 8 * (20e-6 + 1e-6 + 0.001 * static_cast<double>(weight) / 100e9);  // a thousandth of room to spare
+  CHECK(outcome.plan.prediction->iteration.value <= all_wait * (1 + 1e-3));
+}
+
 TEST_CASE("schedule guide: a repeated body that stalls comes nearer to the proven limit for it, and doesn't beat it") {
   FamilyCase c = family_case(Family::kSkips, 33, 134, 2);
   REQUIRE(c.repeats);
