@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <sstream>
 
 #include "app/calibrate_command.h"
 #include "app/command_line.h"
@@ -103,7 +104,10 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {
-    return app.exit(e);
+    std::ostringstream text;
+    const int code = app.exit(e, text, text);
+    write_output("-", text.str());
+    return code;
   } catch (const CLI::ParseError& e) {
     std::fputs(fmt::format("hyperoffload: {}\n", parse_error_sentence(app, e, argc, argv)).c_str(), stderr);
     return 2;

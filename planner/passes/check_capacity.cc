@@ -15,17 +15,17 @@ std::string step_name(const FlatGraph& graph, int position) {
              : fmt::format("step {} (op \"{}\")", position - 1, graph.graph->ops()[position - 1].name);
 }
 
-std::string largest(const FlatGraph& graph, std::vector<std::int32_t> tensors) {
+// The largest of the tensors and the workspace, if there is one.
+std::string largest(const FlatGraph& graph, const std::vector<std::int32_t>& tensors, std::int64_t workspace = 0) {
   constexpr std::size_t kNamed = 3;
-  std::sort(tensors.begin(), tensors.end(), [&](int a, int b) {
-    const auto& names = graph.graph->tensors();
-    return graph.bytes[a] != graph.bytes[b] ? graph.bytes[a] > graph.bytes[b] : names[a].name < names[b].name;
-  });
+  std::vector<std::pair<std::int64_t, std::string>> all;
+  for (int t : tensors) all.emplace_back(-graph.bytes[t], "\"" + graph.graph->tensors()[t].name + "\"");
+  if (workspace > 0) all.emplace_back(-workspace, "workspace");
+  std::sort(all.begin(), all.end());
+  if (all.size() > kNamed) all.resize(kNamed);
   std::string words;
-  for (std::size_t i = 0; i < std::min(kNamed, tensors.size()); ++i)
-    words += fmt::format("{}\"{}\" {} B", i ? ", " : "", graph.graph->tensors()[tensors[i]].name,
-                         graph.bytes[tensors[i]]);
-  return words.empty() ? "workspace only" : words;
+  for (const auto& [bytes, name] : all) words += fmt::format("{}{} {} B", words.empty() ? "" : ", ", name, -bytes);
+  return words;
 }
 
 // A pinned tensor that lives there.
@@ -39,8 +39,9 @@ bool held_by_pin(const FlatGraph& graph, int t, int position) {
 std::vector<std::int32_t> needed_at(const FlatGraph& graph, int position) {
   std::vector<std::int32_t> tensors;
   if (position == 0) tensors = graph.inputs;
-  if (position > 0)
-    for (const FlatAccess& access : graph.accesses(position - 1)) tensors.push_back(access.tensor);
+  if (position > 0 || !graph.in_pool[0])  // at the start what op 0 reads is there or on its way
+    for (const FlatAccess& access : graph.accesses(std::max(position - 1, 0)))
+      if (position > 0 || (graph.persistent[access.tensor] && access.reads)) tensors.push_back(access.tensor);
   for (int t = 0; t < graph.tensors; ++t)
     if (held_by_pin(graph, t, position) && std::count(tensors.begin(), tensors.end(), t) == 0)
       tensors.push_back(t);
@@ -81,12 +82,15 @@ void check_capacity(const FlatGraph& graph, const Liveness& liveness) {
                     step_name(graph, position), *fullest, *fullest - graph.machine.pool, graph.machine.pool,
                     largest(graph, there)));
   }
-  const auto worst = std::max_element(liveness.working_set.begin(), liveness.working_set.end());
+  const auto& needs = liveness.working_set;
+  auto worst = std::max_element(needs.begin() + 1, needs.end());  // rather an op than the start that waits for it
+  if (needs[0] > *worst) worst = needs.begin();
   if (*worst <= graph.machine.hbm) return;
-  const int position = static_cast<int>(worst - liveness.working_set.begin());
+  const int position = static_cast<int>(worst - needs.begin());
   throw InfeasibleError(fmt::format("{} needs {} B of HBM at once, {} B more than its {} B{}; largest: {}",
                                     step_name(graph, position), *worst, *worst - graph.machine.hbm, graph.machine.hbm,
-                                    pins_at(graph, position), largest(graph, needed_at(graph, position))));
+                                    pins_at(graph, position),
+                                    largest(graph, needed_at(graph, position), position > 0 ? graph.workspace[position - 1] : 0)));
 }
 
 void throw_infeasible(const FlatGraph& graph, const Liveness& liveness, int position, bool pool) {

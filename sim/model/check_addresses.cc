@@ -53,13 +53,14 @@ void AddressCheck::taken(const Resident& r, std::int64_t) {
     return;
   }
   base_[static_cast<std::size_t>(r.piece)] = *base;
+  if (*base < -r.from.value || *base > capacity_ - r.to.value) {  // its end may be too large for a number
+    const auto at = static_cast<std::uint64_t>(*base) + static_cast<std::uint64_t>(r.from.value);
+    const auto bytes = static_cast<std::uint64_t>((r.to - r.from).value);
+    fault_ = fmt::format("{} lies at [{}, {}), outside of {} {} B", words(r.piece), at, at + bytes,
+                         plan_.arena && plan_.arena->value == capacity_ ? "the arena's" : "HBM's", capacity_);
+    return;
+  }
   const std::int64_t from = *base + r.from.value, to = *base + r.to.value;
-  const auto outside = [&](const std::string& of) {
-    fault_ = fmt::format("{} lies at [{}, {}), outside of {}", words(r.piece), from, to, of);
-  };
-  if (from < 0 || to > capacity_)
-    return outside(plan_.arena && plan_.arena->value == capacity_ ? fmt::format("the arena's {} B", capacity_)
-                                                                  : fmt::format("HBM's {} B", capacity_));
   if (const auto other = space_.take(from, to, r.piece)) {
     fault_ = fmt::format("{} is put at [{}, {}), where {} still lies at [{}, {})", words(r.piece), from, to,
                          words(other->who), other->from, other->to);

@@ -80,6 +80,11 @@ TEST_CASE("check refuses an address that is missing, outside of the arena, or of
   p.arena = Bytes(1000);
   p.actions[0].offset = Bytes(95);
   CHECK(fault(g, p).find("lies at [95, 101), outside of HBM's 100 B") != std::string::npos);
+  p.actions[0].offset = Bytes(std::numeric_limits<std::int64_t>::max());  // and its end is 2^63 + 5
+  CHECK(fault(g, p).find("lies at [9223372036854775807, 9223372036854775813), outside of HBM's 100 B") != std::string::npos);
+  p = plan(g);
+  p.addresses[0].offset = Bytes(std::numeric_limits<std::int64_t>::max());
+  CHECK(fault(g, p).find("lies at [9223372036854775807, 92233720368547758") != std::string::npos);
 }
 
 TEST_CASE("pieces of a tensor that are there at once have one base") {
