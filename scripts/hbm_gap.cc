@@ -52,14 +52,14 @@ double cpu_seconds() {
   return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
 }
 
-// Does the program need more than half of the gap once tensors start as a whole and inputs come first, as in a plan? Then the
-// bound is too low for such plans (as far as the starts that were decided are the best), else the planner is at fault.
+// Does the program, too, need more than half of the gap if it is to be what the planner's plans are (passes/schedule_guide.h;
+// as far as the starts that were decided are the best)? Then their form is at fault, else the search.
 std::string blame(const FamilyCase& c, const Case& o, double ideal, double allowed) {
   Hardware least = c.hardware;
   least.hbm_capacity = Bytes(o.proven);
   const FlatGraph flat(c.graph, least);
   LeastSchedule schedule(flat, Liveness(flat, {c.repeats, 0}), rank_by_name(c.graph), ideal);
-  return schedule.decide(allowed, 60) > o.proven + (o.hbm - o.proven) / 2 ? "bound" : "planner";
+  return schedule.decide(allowed, 60) > o.proven + (o.hbm - o.proven) / 2 ? "form" : "search";
 }
 
 Case judge(const Settings& settings, Family family, int seed, double load) {

@@ -183,6 +183,41 @@ TEST_CASE("lp bound: the least HBM, too, is more if tensors start as a whole") {
   CHECK(least() == 165);
 }
 
+TEST_CASE("lp bound: inputs may make room for a load while the first op runs, so it can't ask for less of them") {
+  // What stands behind nothing may come before the inputs, and w (10 B, for op1) beside `in` (10 B, for op3) and a (5 B)
+  // would take 25 B. But loads are a queue: behind a byte of `in` that comes back w has to wait for `in` to have left.
+  // So op1's 16 B and that byte are enough for no stall, where the bound is 16 B.
+  Toy t;
+  const TensorId in = t.tensor("in", 10, TensorKind::kInput), w = t.weight("w", 10);
+  const TensorId a = t.activation("a", 5), b = t.activation("b", 1);
+  t.op(100, {}, {a});
+  t.op(100, {a, w}, {b});
+  t.op(100, {b});
+  t.op(100, {in, b});
+  const Graph g = t.build();
+  Plan plan;
+  plan.initial_pool = {w};
+  const auto add = [&](ActionKind kind, TensorId tensor, int after, std::int64_t from, std::int64_t to) {
+    plan.actions.push_back(action(kind, g, tensor, after));
+    plan.actions.back().from = Bytes(from);
+    plan.actions.back().to = Bytes(to);
+  };
+  add(ActionKind::kStore, in, -1, 0, 10);
+  add(ActionKind::kDetach, in, -1, 0, 10);
+  add(ActionKind::kPrefetch, in, -1, 0, 1);
+  add(ActionKind::kPrefetch, w, -1, 0, 10);
+  add(ActionKind::kPrefetch, in, 1, 1, 10);
+  add(ActionKind::kDetach, w, 1, 0, 10);
+  const Hardware h = machine(16 + 1, 1, 1);
+  CHECK(check_plan(g, plan, limits_of(h), 1).empty());
+  const Walk walk = walk_plan(FlatGraph(g, h), plan, {1, WalkRecord::kNothing, false});
+  REQUIRE_FALSE(walk.stuck);
+  CHECK(walk.last_iteration == Approx(400));
+  CHECK(lp(g, h, 1).hbm_peak == Bytes(16));
+  std::swap(plan.actions[2], plan.actions[3]);  // w first
+  CHECK_FALSE(check_plan(g, plan, limits_of(h), 1).empty());
+}
+
 TEST_CASE("lp bound: a transfer takes its latency, a part of a tensor its part of it") {
   // While op0 runs 5 of b's 10 B are there and HBM is full; the others come between op0 and op1. All of b takes
   // 2 + 10/10 s, half of it half of that.
