@@ -16,6 +16,7 @@
 #include "planner/passes/place_transfers.h"
 #include "planner/passes/replay_placement.h"
 #include "planner/passes/schedule_guide.h"
+#include "planner/passes/spread_evictions.h"
 #include "planner/passes/write_guide.h"
 #include "planner/passes/write_plan.h"
 #include "sim/model/error.h"
@@ -97,6 +98,7 @@ class Search {
   void search_pieces();
   bool learn_contention();
   std::vector<SweepOrder> orders() const;
+  void spread(const Liveness& liveness, std::vector<Seed>& seeds);
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
   void search_guided(const GuidedSearch& guided);
@@ -202,6 +204,7 @@ void Search::search(std::int64_t piece_bytes) {
       keep(seeds, {order, std::move(tried)});
       if (good_enough()) return;
       // Long traces afford few passes, so the best comes early.
+      if (graph_.ops > kGuidedOps && !lp_tried_ && !finished() && uses(SearchStep::kSpread)) spread(liveness, seeds);
       if (graph_.ops > kGuidedOps && !lp_tried_ && uses(SearchStep::kLp)) follow_lp(liveness, seeds);
       if (finished()) return;
     }
@@ -226,6 +229,11 @@ void Search::search(std::int64_t piece_bytes) {
     if (finished()) return;
   }
   if (uses(SearchStep::kFeedback)) replan(liveness, std::move(seeds));
+}
+
+void Search::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
+  const auto filled = spread_evictions(graph_, liveness, *guide_, piece_size(std::numeric_limits<int>::max()));
+  if (filled) keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
 }
 
 // The linear program's own schedule. It knows of one pass, and nothing of pinned tensors.
@@ -417,7 +425,7 @@ Found Search::run() {
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
                                                 "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention",
-                                                "postpone"};
+                                                "postpone", "spread"};
   return kNames[static_cast<int>(step)];
 }
 

@@ -31,8 +31,9 @@ enum class SearchStep {
   kHasten,        // let loads that ops wait for stand earlier, in the end
   kContention,    // plan again with ops as long as they are beside copies
   kPostpone,      // let copies that slow an op stand behind it, in the end
+  kSpread,        // of long traces start from evictions that stand evenly in time, too
 };
-inline constexpr int kSearchSteps = 14;
+inline constexpr int kSearchSteps = 15;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {
