@@ -61,12 +61,13 @@ Evaluation sum_up(const Job& job, RunOutcome outcome, RunRecord record) {
   return evaluation;
 }
 
-Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record) {
+// `known_after`: it loads for no op before what that reads is known.
+Evaluation sum_up(const Job& job, const std::string& policy, RunRecord record, bool known_after = false) {
   refuse_endless(record);
   const RunRecord ideal = ideal_iteration(job);
   RunOutcome outcome{job.graph, job.hardware, policy, job.iterations};
   outcome.ideal = &ideal;
-  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, slowest_iteration(ideal));
+  outcome.bound = prove_bound(job.graph, job.hardware, job.iterations, job.bound, slowest_iteration(ideal), known_after);
   return sum_up(job, outcome, std::move(record));
 }
 
@@ -156,7 +157,7 @@ Evaluation evaluate_graph(const Job& job, const PolicySpec& policy) {
     evaluation.result.planner = best.use;
     return evaluation;
   }
-  Evaluation evaluation = sum_up(job, policy.text(), std::move(best.record));
+  Evaluation evaluation = sum_up(job, policy.text(), std::move(best.record), true);
   evaluation.result.planner = best.use;
   evaluation.plan = std::move(best.plans[0]);
   evaluation.plan->bound = evaluation.result.bound;

@@ -199,7 +199,7 @@ LeastHbm LeastSearch::run() {
     close_in(start_ - 1);
   }
   best_->outcome.plan.bound =
-      prove_bound(graph_, with_hbm(hardware_, best_->hbm.value), options_.iterations, options_.bound);
+      prove_bound(graph_, with_hbm(hardware_, best_->hbm.value), options_.iterations, options_.bound, {}, true);
   if (options_.explain)
     best_->outcome.log =
         explain_actions(graph_, with_hbm(hardware_, best_->hbm.value), best_->outcome.plan, options_.iterations);

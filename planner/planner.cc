@@ -54,9 +54,13 @@ bool must_visit_pool(const Graph& graph, TensorId tensor) {
   return false;
 }
 
-Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iterations, BoundMethod method) {
+Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iterations, BoundMethod method,
+               bool known_after = false) {
   graph.machine = best_npu(hardware);
-  return method == BoundMethod::kLp ? lp_bound(graph, ideal, iterations) : window_bound(graph, ideal, iterations);
+  if (method == BoundMethod::kWindow) return window_bound(graph, ideal, iterations);
+  LpBoundOptions options;
+  options.known_after = known_after;
+  return lp_bound(graph, ideal, iterations, options);
 }
 
 }  // namespace
@@ -105,7 +109,7 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   std::optional<Liveness> liveness(std::in_place, flat, LivenessOptions{options.iterations > 1, 0});
   PlanOutcome outcome;
   outcome.estimate = flat.machine.estimate;
-  outcome.plan.bound = bound_of(flat, hardware, ideal.last_iteration, options.iterations, options.bound);
+  outcome.plan.bound = bound_of(flat, hardware, ideal.last_iteration, options.iterations, options.bound, true);
   check_capacity(flat, *liveness);
   const bool exceeded = *std::max_element(liveness->resident.begin(), liveness->resident.end()) > flat.machine.hbm;
   if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
@@ -142,14 +146,14 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 }
 
 Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, BoundMethod method,
-                  std::optional<Seconds> ideal) {
-  if (const auto chain = on_one_engine(graph)) return prove_bound(*chain, hardware, iterations, method, ideal);
+                  std::optional<Seconds> ideal, bool known_after) {
+  if (const auto chain = on_one_engine(graph)) return prove_bound(*chain, hardware, iterations, method, ideal, known_after);
   if (!countable(graph, hardware.allocation)) return {Bytes(0), Seconds(0), "none"};
   const FlatGraph flat(graph, hardware);
   double time = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
   // Collectives of many ranks take longer than the walk of one knows; what is less is rounding.
   if (ideal && ideal->value > time * (1 + 1e-8)) time = ideal->value;
-  return bound_of(flat, hardware, time, iterations, method);
+  return bound_of(flat, hardware, time, iterations, method, known_after);
 }
 
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {

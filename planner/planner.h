@@ -82,8 +82,10 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
 
 // Proven limits for any plan: least stall of the last iteration, least HBM without. `ideal`: the iteration's
 // time with everything in place, where ranks that meet over the fabric make it longer than the walk of one NPU knows.
+// `known_after`: of plans that load nothing for an op before it is known what it reads, as this planner's (a policy that loads
+// whole layers ahead does).
 Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, BoundMethod method,
-                  std::optional<Seconds> ideal = {});
+                  std::optional<Seconds> ideal = {}, bool known_after = false);
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations);
 
 // The same for a rank with a trace of its own: with its links to itself, since the others may be idle. `time`: what

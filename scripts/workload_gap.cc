@@ -67,6 +67,7 @@ class BoundCache {
     Proven p;
     LpBoundOptions options;
     options.hbm = false;
+    options.known_after = true;
     p.last = lp_bound(graph, ideal, iterations, options).stall.value;
     options.steady = true;
     if (iterations > 1 && graph.engines == 1) p.steady = lp_bound(graph, ideal, iterations, options).stall.value;

@@ -1,13 +1,14 @@
 #include "planner/bound/engine_view.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 namespace hyperoffload {
 
-EngineView::EngineView(const FlatGraph& graph, int engine, int iterations, bool circle)
-    : iterations_(iterations), circle_(circle) {
+EngineView::EngineView(const FlatGraph& graph, int engine, int iterations, bool circle, bool known_after)
+    : iterations_(iterations), circle_(circle), known_after_(known_after) {
   for (OpId id : graph.graph->engine_ops(EngineId(engine))) {
     op.push_back(id.value);
     working_set.push_back(graph.working_set(id.value));
@@ -100,6 +101,32 @@ void EngineView::add_idle(const IdleGap& gap, std::int64_t bytes) {
   resident[gap.until - 2 * places] -= bytes;
 }
 
+// By access: the position before which nobody knows that the bytes it reads, as they are then, are read; -1: the start.
+// What an op in the pool reads is loaded for nobody; a write ends what loads are for.
+std::vector<int> EngineView::known(const FlatGraph& graph, int engine, int tensor) const {
+  const auto accesses = graph.graph->accesses(TensorId(tensor));
+  std::vector<int> known(accesses.size(), -1);
+  if (!known_after_) return known;
+  constexpr int kNever = std::numeric_limits<int>::max();
+  const auto told = [&](const Access& access) {
+    if (!access.reads || graph.in_pool[access.op.index()]) return kNever;
+    const auto by = graph.graph->op(access.op).known_after;
+    if (!by) return -1;
+    return graph.engine(by->value) == engine ? 2 * graph.place(by->value) + 1 : around_[by->value].done;
+  };
+  int next = kNever;  // of reads behind it; of the next iteration's those known all along
+  for (const Access& access : accesses) {
+    if (iterations_ == 1 || !graph.persistent[tensor]) break;
+    if (told(access) == -1) next = -1;
+    if (next == -1 || access.writes) break;
+  }
+  for (std::size_t k = accesses.size(); k-- > 0;) {
+    next = accesses[k].writes ? told(accesses[k]) : std::min(told(accesses[k]), next);
+    known[k] = next == kNever ? -1 : next;
+  }
+  return known;
+}
+
 // From the first write, if there is one, round the circle to it again. The first stay ends with the gap across
 // the iteration's end; what comes behind that, up to the first write, is left free to have a copy: so the program
 // is the one of an open iteration, and what joins its two ends.
@@ -111,11 +138,12 @@ void EngineView::add_circle(const FlatGraph& graph, int tensor) {
   while (first < count && !accesses[first].writes) ++first;
   const bool written = first < count;
   if (!written) first = 0;
+  const std::vector<int> told = known(graph, 0, tensor);
   Stay stay{tensor, written ? start(first) + 1 : Stay::kClean, false, false, {}};
   for (int k = first; k < first + count; ++k) {
     const Access& next = accesses[(k + 1) % count];
-    const int turn = k < count ? 0 : end;
-    add_gap(stay, {start(k) + 1 - turn, start(k + 1) - turn, start(k + 1) - turn, next.reads});
+    const int turn = k < count ? 0 : end, use = start(k + 1) - turn, by = told[(k + 1) % count];
+    add_gap(stay, {start(k) + 1 - turn, use, use, next.reads, by < 0 ? -1 : by + use - 2 * graph.place(next.op.value)});
     if (next.writes)
       keep(graph, std::exchange(stay, Stay{tensor, start(k + 1) + 1, false, false, {}}));
     else if (k + 1 >= count)
@@ -143,11 +171,13 @@ void EngineView::add_tensor(const FlatGraph& graph, int engine, int tensor) {
     keep(graph, std::exchange(stay, Stay{tensor, stored_from, false, false, {}}));
     open = idle_after;
   };
-  for (const Access& access : accesses) {
+  const std::vector<int> told = known(graph, engine, tensor);
+  for (std::size_t k = 0; k < accesses.size(); ++k) {
+    const Access& access = accesses[k];
     const int o = access.op.value;
     if (graph.engine(o) == engine && !graph.in_pool[o]) {
       const int place = graph.place(o);
-      if (open != never) add_gap(stay, {open, 2 * place, 2 * place, access.reads});
+      if (open != never) add_gap(stay, {open, 2 * place, 2 * place, access.reads, told[k]});
       open = 2 * place + 1;
       if (access.writes) begin(2 * place + 1, open);
       alive_until = -1;
@@ -157,7 +187,7 @@ void EngineView::add_tensor(const FlatGraph& graph, int engine, int tensor) {
     alive_until = std::max(alive_until, around.done);
     if (!access.writes) continue;
     if (open != never)
-      add_gap(stay, {open, around.done + 1, around.next, access.reads && !graph.in_pool[o]});
+      add_gap(stay, {open, around.done + 1, around.next, access.reads && !graph.in_pool[o], told[k]});
     begin(graph.in_pool[o] ? Stay::kClean : around.done, around.next - 1);
   }
   if (persistent)

@@ -11,6 +11,8 @@
 // a pool copy. `pool_start`: a cold pass may begin with it in the pool instead, with a copy; `pool_only`: must.
 // `circle`: the iteration's end is its start (one engine, no ops in the pool); positions go on past the end, where
 // 2 x places + p is p of the next turn.
+// `known_after`: a load for a read begins no earlier than the end of the op that tells of it, unless a later read of the same
+// bytes is known earlier (IdleGap::known).
 // O(ops + dependencies + accesses).
 #pragma once
 
@@ -24,6 +26,7 @@ namespace hyperoffload {
 struct IdleGap {
   int after, until, close;  // positions
   bool loads;
+  int known = -1;  // position before which its load doesn't begin
 };
 
 struct Stay {
@@ -41,7 +44,7 @@ struct ForcedWait {
 };
 
 struct EngineView {
-  EngineView(const FlatGraph& graph, int engine, int iterations, bool circle = false);
+  EngineView(const FlatGraph& graph, int engine, int iterations, bool circle = false, bool known_after = false);
 
   int places = 0;
   std::vector<std::int32_t> op;           // by place
@@ -60,6 +63,7 @@ struct EngineView {
   };
   void place_others(const FlatGraph& graph, int engine);
   void find_waits(const FlatGraph& graph, int engine);
+  std::vector<int> known(const FlatGraph& graph, int engine, int tensor) const;
   void add_tensor(const FlatGraph& graph, int engine, int tensor);
   void add_circle(const FlatGraph& graph, int tensor);
   void add_gap(Stay& stay, IdleGap gap) const;
@@ -67,7 +71,7 @@ struct EngineView {
   void keep(const FlatGraph& graph, Stay stay);
 
   int iterations_;
-  bool circle_;
+  bool circle_, known_after_;
   std::vector<Around> around_;  // by op of other engines or in the pool
 };
 

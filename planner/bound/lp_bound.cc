@@ -175,7 +175,7 @@ Bound LpBound::run(LpBoundStats& stats) {
   if (options_.allowed_stall > 0) bound.hbm_peak = Bytes(0);  // the window's is for none
   double end = 0;
   for (int e = 0; e < graph_.engines; ++e) {
-    const EngineView view(graph_, e, iterations_, steady_);
+    const EngineView view(graph_, e, iterations_, steady_, options_.known_after);
     if (view.places == 0) continue;
     const std::int64_t working = *std::max_element(view.working_set.begin(), view.working_set.end());
     bound.hbm_peak = std::max(bound.hbm_peak, Bytes(working));

@@ -49,6 +49,11 @@
 // Many units: tensors that may start a cold pass in the pool, each with its own gaps, make a program that takes minutes
 // (15,424 ops, 3,000 tensors used eight times each: 307 s). From 2,500 units on their gaps are taken one by one, as if
 // there were a copy already: that asks for less, so it is a bound still (0.3 s, and as high in that case).
+// Known late: with `known_after`, of runs that load nothing for an op before the op that tells what it reads has ended. What is
+// away at a boundary of the gap before such a read, and is not known to be read by a later op either, comes over the
+// link in a slot that ends behind that op's end (or, if it runs on another engine, behind the last op that is surely over when it
+// starts); staying is allowed as ever. The gap's patterns without the earlier loads are a subset: the limit is no lower, and
+// holds for these runs: plans of this planner, and policies that follow what is known.
 // Cost: `boundaries` bounds the program (docs/planner.md has figures; Llama decode on all its 774: 0.5 s).
 // Weakness: coarse boundaries, what other engines hold in HBM, and the free state at the start of a repeated iteration.
 #pragma once
@@ -64,6 +69,7 @@ struct LpBoundOptions {
   int boundaries = 0;
   // The least stall of an iteration that ends in the state it began in; with one engine and no ops in the pool.
   bool steady = false;
+  bool known_after = false;  // of runs that keep it
   int branches = 0;  // programs more, for either limit, that decide where tensors start a cold pass
   bool stall = true, hbm = true;  // which limits to work out; the other is the window's
   double allowed_stall = 0;       // seconds; the least HBM is that of no more

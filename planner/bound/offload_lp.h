@@ -30,6 +30,7 @@ struct LpGap {
   int first, last;  // boundaries it is idle at; last < first: none
   int close;        // loads: by the end of this slot
   bool loads;
+  int opens = 0;  // its load: in no earlier slot; at most `close`
 };
 
 struct LpUnit {

@@ -88,7 +88,7 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, c
     const bool apart = options.starts_apart && pool_start && !pool_only;
     std::vector<int> key{from, pool_start, pool_only, latency ? std::ilogb(static_cast<double>(bytes)) : 0,
                          apart ? stay.tensor : -1};
-    for (const LpGap& gap : gaps) key.insert(key.end(), {gap.first, gap.last, gap.close, gap.loads});
+    for (const LpGap& gap : gaps) key.insert(key.end(), {gap.first, gap.last, gap.close, gap.loads, gap.opens});
     const auto [it, fresh] = known.try_emplace(key, lp.units.size());
     if (fresh) {
       lp.units.push_back({0, read, write, from, pool_start, pool_only, std::move(gaps), apart});
@@ -110,8 +110,9 @@ void OffloadProgram::add_units(const FlatGraph& graph, const EngineView& view, c
     std::vector<IdleGap> kept;
     for (std::size_t g = 0; g < stay.gaps.size(); ++g) {
       const IdleGap& idle = stay.gaps[g];
-      const LpGap gap{slot_behind(idle.after), slot_to(idle.until) - 1, slot_to(idle.close),
-                      idle.loads};
+      LpGap gap{slot_behind(idle.after), slot_to(idle.until) - 1, slot_to(idle.close), idle.loads};
+      if (idle.loads && idle.known > idle.after) gap.opens = std::min(slot_behind(idle.known), gap.close);
+      if (gap.opens <= gap.first) gap.opens = 0;
       const bool useful = gap.first <= gap.last && over[gap.last + 1] > over[gap.first];
       if (useful && clean) add(stay, {gap}, {idle}, false, false);
       if ((!useful || clean) && (!stay.pool_start || split || g > 0)) continue;

@@ -57,7 +57,7 @@ Pattern::Away PatternPricer::At::away(const LpUnit& unit, const LpGap& gap, int 
   }
   gain = -std::numeric_limits<double>::infinity();
   Pattern::Away best{from, from - 1, -1};
-  for (int slot = gap.close; slot >= from + (absent ? 0 : 1); --slot) {
+  for (int slot = gap.close; slot >= std::max(gap.opens, from + (absent ? 0 : 1)); --slot) {
     const int to = std::min(slot - 1, gap.last);
     const double here = relief(unit, from, to) - load_price(unit, slot);
     if (here > gain) {
@@ -97,10 +97,11 @@ double PatternPricer::At::stored(const LpUnit& unit, Pattern& pattern) const {
     } else if (!clean) {
       double load = gap.loads ? -std::numeric_limits<double>::infinity() : 0;
       if (gap.loads)
-        for (int slot = gap.close; slot > gap.last; --slot) load = std::max(load, -load_price(unit, slot));
+        for (int slot = gap.close; slot > std::max(gap.last, gap.opens - 1); --slot)
+          load = std::max(load, -load_price(unit, slot));
       for (int slot = gap.last; slot > gap.first; --slot) {
         consider(slot, later + std::max(0.0, relief(unit, slot, gap.last) + load));
-        if (gap.loads) load = std::max(load, -relief(unit, slot, gap.last) - load_price(unit, slot));
+        if (gap.loads && slot >= gap.opens) load = std::max(load, -relief(unit, slot, gap.last) - load_price(unit, slot));
       }
       const int from = g > 0 ? unit.gaps[g - 1].last + 1 : unit.stored_from;
       for (int slot = gap.first; slot >= from; --slot) consider(slot, later + all);
@@ -227,7 +228,7 @@ std::vector<std::pair<int, Pattern>> PatternPricer::seeds() const {
         const bool absent = from_pool && g == 0;
         const int from = std::max(gap.first, store);
         if (from > gap.last && !absent) continue;
-        const int load = !spread ? gap.close : std::max(loads[u][g].last - late, loads[u][g].first);
+        const int load = !spread ? gap.close : std::max({loads[u][g].last - late, loads[u][g].first, gap.opens});
         if (!gap.loads)
           made.away.push_back({from, gap.last, -1});
         else if (load > from || (absent && load == from))

@@ -39,7 +39,7 @@ class Guide {
  public:
   Guide(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal,
         const GuideEffort& effort, int boundaries)
-      : view_(in_time(EngineView(graph, 0, liveness.repeats ? 2 : 1, liveness.repeats), rank)),
+      : view_(in_time(EngineView(graph, 0, liveness.repeats ? 2 : 1, liveness.repeats, true), rank)),
         hbm_(graph.machine.hbm),
         exact_(graph.ops <= kGuidedOps),
         known_late_(liveness.reads_known_late),
