@@ -2,7 +2,7 @@
 // above the bound as a share of the ideal time. scripts/workload_gap.sh runs it over the shipped workloads and G10's,
 // and writes docs/planner_workloads.md.
 //
-// Usage: workload_gap LIST [--shares 90,75] [--only NAME] [--effort E] [--bounds FILE]
+// Usage: workload_gap LIST [--shares 90,75] [--only NAME] [--effort E] [--bounds FILE] [--boundaries N]
 // LIST has a line a trace: NAME HARDWARE.yaml TRACE.json ITERATIONS. The bound is the larger one of those of the last
 // of so many iterations and, with one engine and more than one iteration, of an iteration that ends as it began (plans
 // settle); --bounds keeps them in a file: they take longer than plans.
@@ -34,7 +34,7 @@ namespace {
 struct Settings {
   std::string list, only, bounds;
   std::vector<int> shares = {90, 75, 60, 50};
-  int effort = 1;
+  int effort = 1, boundaries = LpBoundOptions().boundaries;
 };
 
 struct Line {
@@ -55,7 +55,7 @@ struct Proven {
 // What is known of earlier runs: "name:share last steady cpu".
 class BoundCache {
  public:
-  explicit BoundCache(const std::string& path) : path_(path) {
+  BoundCache(const std::string& path, int boundaries) : path_(path), boundaries_(boundaries) {
     std::ifstream in(path);
     std::string key;
     for (Proven p; in >> key >> p.last >> p.steady >> p.cpu;) known_[key] = p;
@@ -67,6 +67,7 @@ class BoundCache {
     Proven p;
     LpBoundOptions options;
     options.hbm = false;
+    options.boundaries = boundaries_;
     options.known_after = true;
     p.last = lp_bound(graph, ideal, iterations, options).stall.value;
     options.steady = true;
@@ -78,6 +79,7 @@ class BoundCache {
 
  private:
   std::string path_;
+  int boundaries_;
   std::map<std::string, Proven> known_;
 };
 
@@ -126,7 +128,8 @@ Settings parse(int argc, char** argv) {
     } else if (name == "--only") s.only = value;
     else if (name == "--effort") s.effort = std::atoi(value.c_str());
     else if (name == "--bounds") s.bounds = value;
-    else throw InputError("workload_gap", name, "--shares, --only, --effort or --bounds");
+    else if (name == "--boundaries") s.boundaries = std::atoi(value.c_str());
+    else throw InputError("workload_gap", name, "--shares, --only, --effort, --bounds or --boundaries");
   }
   return s;
 }
@@ -135,7 +138,7 @@ Settings parse(int argc, char** argv) {
 
 int main(int argc, char** argv) try {
   const Settings settings = parse(argc, argv);
-  BoundCache bounds(settings.bounds);
+  BoundCache bounds(settings.bounds, settings.boundaries);
   std::vector<double> gaps;
   fmt::print("| workload | ops | HBM, % of the peak | GB | ideal, ms | stall, ms | proven, last iteration, ms | proven, steady, ms"
              " | gap, % of ideal | CPU s, plan | CPU s, bounds |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
