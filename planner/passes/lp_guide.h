@@ -11,7 +11,7 @@
 // unit of the program, so that 100,000 ops take hardly longer than 1,000: there are no flows, what one tensor of a unit
 // gets too much in rounding the next gets less, and of very long ones rounding alone decides starts.
 // It knows nothing of `known_after`, which the placement keeps; there are no flows then. One engine, no ops in the pool:
-// else there is none, nor where a long trace's program takes too much work. O(solves of the program): 0.5 s for 100 ops, 2 s for 160, 0.02-1 s for more. Weakness: most of it is the search
+// else there is none, nor where a long trace's program takes too much work. O(solves of the program): 0.3 s for 100 ops, 1 s for 160, 1.5 s for 200, 0.02-1 s for more than kGuidedOps. Weakness: most of it is the search
 // for starts; pinned tensors and the pool's capacity are unknown to it; coarse boundaries don't see shorter gaps.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace hyperoffload {
 
-inline constexpr int kGuidedOps = 160;  // up to here position by position
+inline constexpr int kGuidedOps = 250;  // up to here position by position
 
 struct LpGuide {
   struct Away {  // positions; the gap is named by the access before it
