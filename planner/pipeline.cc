@@ -17,6 +17,7 @@
 #include "planner/passes/replay_placement.h"
 #include "planner/passes/schedule_guide.h"
 #include "planner/passes/spread_evictions.h"
+#include "planner/passes/swap_evictions.h"
 #include "planner/passes/write_guide.h"
 #include "planner/passes/write_plan.h"
 #include "sim/model/error.h"
@@ -39,6 +40,11 @@ constexpr int kStartTries[] = {0, 50, 200};
 
 // HBM and bandwidth that schedules leave to whole pieces.
 constexpr double kScheduleRooms[] = {0, 0.001, 0.002, 0.005, 0.02};
+
+// Ops and units that exchanges of whole tensors may replay, by effort (about 0.4 s), beside the search's work: a replay
+// is cheap. Fewer exchanges than so many gain nothing.
+constexpr double kSwapWork[] = {0, 4e6, 4e7};
+constexpr int kFewSwaps = 500;
 
 // A stall so close to the proven least one, as a share of the ideal time, ends the search.
 constexpr double kNearlyNothing = 1e-4;
@@ -105,6 +111,7 @@ class Search {
   void follow(const ScheduleGuide& schedule);
   void follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts);
   void follow_schedules();
+  void swap_whole();
   void search_all();
   static void keep(std::vector<Seed>& seeds, Seed seed);
   void replan(const Liveness& liveness, std::vector<Seed> seeds);
@@ -116,6 +123,8 @@ class Search {
   const double ideal_seconds_;
   double transfer_seconds_ = 0;
   double enough_stall_;
+  std::optional<SwapStart> whole_;  // of whole tensors, the best so far
+  double whole_seconds_ = std::numeric_limits<double>::infinity(), whole_best_ = whole_seconds_;
   std::optional<LpGuide> lp_;
   bool lp_tried_ = false;
   std::optional<StepClock> guide_;  // the ops' own times; in the end those beside copies
@@ -155,6 +164,10 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
     auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger, firm);
     if (!replayed) break;
     const double seconds = replayed->clock.seconds(replayed->clock.period());
+    if (liveness.units() == static_cast<int>(liveness.gaps.size()) && seconds < whole_seconds_) {
+      whole_seconds_ = seconds;
+      whole_ = {replayed->placements.evicted, clock, replayed->clock.period()};
+    }
     if (seconds >= best_.seconds() * (1 - 1e-9)) {
       if (!best.timeline) best = {seconds, std::move(replayed->clock)};
       break;
@@ -169,7 +182,10 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
 
 // The walk holds until the next one is judged.
 const Walk& Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
-  return best_.judge(write_plan(graph_, liveness, clock, rank_, placements));
+  const Walk& walk = best_.judge(write_plan(graph_, liveness, clock, rank_, placements));
+  if (liveness.units() == static_cast<int>(liveness.gaps.size()) && !walk.stuck)
+    whole_best_ = std::min(whole_best_, walk.last_iteration);
+  return walk;
 }
 
 // What a piece takes on the link is at least so many latencies.
@@ -398,10 +414,23 @@ void Search::follow_schedules() {
   }
 }
 
+// Where pieces gained nothing.
+void Search::swap_whole() {
+  if (!whole_ || whole_best_ > best_.seconds() * (1 + 1e-9) || good_enough() || !uses(SearchStep::kSwap)) return;
+  const Liveness whole(graph_, {options_.iterations > 1, 0});
+  const double pass = graph_.ops + whole.units();
+  const int tries = static_cast<int>(kSwapWork[effort()] / pass);
+  if (tries < kFewSwaps) return;
+  const auto swapped = swap_evictions(graph_, whole, *guide_, rank_, *whole_, tries, guide_->ticks(enough()));
+  if (!swapped) return;
+  judge(whole, swapped->clock, swapped->placements);
+}
+
 void Search::search_all() {
   search(0);
   search_pieces();
   if (uses(SearchStep::kTranscribe)) follow_schedules();
+  swap_whole();
   for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
 }
 
@@ -425,7 +454,7 @@ Found Search::run() {
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
                                                 "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention",
-                                                "postpone", "spread"};
+                                                "postpone", "spread", "swap"};
   return kNames[static_cast<int>(step)];
 }
 

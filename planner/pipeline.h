@@ -32,8 +32,9 @@ enum class SearchStep {
   kContention,    // plan again with ops as long as they are beside copies
   kPostpone,      // let copies that slow an op stand behind it, in the end
   kSpread,        // of long traces start from evictions that stand evenly in time, too
+  kSwap,          // exchange which whole tensors leave, one at a time
 };
-inline constexpr int kSearchSteps = 15;
+inline constexpr int kSearchSteps = 16;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {
