@@ -26,8 +26,9 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   build/step_gap 1500
   printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$least"
   build/hbm_gap --seeds "$least" --slowdown 0.0001 --worst 10
-  printf '\n## Whole tensors: plans without pieces, against a limit that knows that (link load 2, seeds 1 to %s)\n\n' "$few"
-  gap --whole --seeds "$few" --load 2
+  printf '\n## Whole tensors: plans without pieces, against a limit that knows that (seeds 1 to %s)\n\n' "$few"
+  gap --whole --seeds "$few"
+  gap --whole --seeds "$few" --skip swap --summary 'all, without swap'
   printf '\n## Time and memory (HBM 60 %% of the peak)\n\n'
   build/planner_gap --times
 } >"$page"

@@ -105,7 +105,7 @@ TEST_CASE("addresses: a plan without them is the same plan") {
 
 TEST_CASE("addresses: where whole tensors plan again to fit, plans with pieces do not stall more") {
   int compared = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (std::uint64_t seed = 0; seed < 80 && compared < 2; ++seed) {
     INFO("seed " << seed);
     Graph graph;
     Hardware hardware;
