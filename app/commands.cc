@@ -107,8 +107,9 @@ std::string arena_words(const Arena& arena) {
   };
   return fmt::format(
       "addresses: {} B are alive at the fullest instant, {} in program order; the arena takes {}, first fit by size "
-      "would take {}\n",
-      arena.live_peak, over(arena.program_peak), over(arena.height), over(arena.first_fit_by_size));
+      "would take {}{}\n",
+      arena.live_peak, over(arena.program_peak), over(arena.height), over(arena.first_fit_by_size),
+      arena.proven > arena.program_peak ? ", no packing of the plan is lower than " + over(arena.proven) : "");
 }
 
 int frontier_command(const PlanOptions& options, const Inputs& inputs, const PlannerOptions& planner) {

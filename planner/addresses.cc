@@ -188,6 +188,7 @@ Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations) {
   const Packing packing = pack(items, options);
   arena.height = packing.height;
   arena.program_peak = packing.peak;
+  arena.proven = packing.proven;
   arena.first_fit_by_size = packing.first_fit_by_size;
   arena.planned_for = graph.machine.hbm;
   arena.items = static_cast<int>(items.size());

@@ -55,6 +55,7 @@ struct Arena {
   std::int64_t height = 0;             // no address reaches above it
   std::int64_t live_peak = 0;          // of the walk
   std::int64_t program_peak = 0;       // most bytes alive in either order: what no packing can beat
+  std::int64_t proven = 0;             // no packing of the plan is lower: that, or more
   std::int64_t first_fit_by_size = 0;  // the height that the simplest rule reaches
   std::int64_t planned_for = 0;  // the HBM that the plan counts on, to stay below HBM with its addresses
   bool late = false;  // its loads start no earlier than they have to

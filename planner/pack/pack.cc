@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "planner/pack/clique_bound.h"
 #include "planner/pack/ejection.h"
 #include "planner/pack/first_fit.h"
 #include "planner/pack/floor_search.h"
@@ -64,6 +65,11 @@ class Packer {
 
   void run() {
     fit();
+    if (best_.height <= goal_) return;
+    best_.proven = clique_bound(items_);
+    goal_ = std::max(goal_, best_.proven);
+    proven_ = goal_;
+    if (best_.proven > most_) return;  // nothing of use can be found
     if (best_.height > goal_ && options_.search_steps > 0 && are_boxes(items_)) search();
     if (best_.height > proven_ && options_.scans > 0) eject();
   }
@@ -135,7 +141,8 @@ class Packer {
 
   const std::vector<PackItem>& items_;
   const PackOptions& options_;
-  const std::int64_t goal_, most_;
+  std::int64_t goal_;
+  const std::int64_t most_;
   std::int64_t proven_;  // no packing is lower
   Packing& best_;
 };
@@ -166,6 +173,7 @@ Packing pack(const std::vector<PackItem>& items, const PackOptions& options) {
   all.height += parts.height;
   all.first_fit_by_size += parts.height;
   all.peak = live_peak(items);
+  all.proven = std::max(all.peak, all.proven + parts.height);
   const std::vector<std::int64_t> inner = std::exchange(all.offsets, parts.base);
   for (std::size_t k = 0; k < parts.place.size(); ++k) all.offsets[parts.place[k]] = parts.height + inner[k];
   for (std::size_t i = 0; i < items.size(); ++i) all.offsets[i] -= parts.low[i];

@@ -2,13 +2,14 @@
 //
 // An item is one or more rectangles: bytes [offset, offset + size) of the item, taken during
 // [lower, upper). All rectangles of an item move together; those of one item never meet. Time is any
-// order of events (int64), bytes are int64, all ranges are half-open. `peak`, the most bytes alive at
-// one time, is what no packing can beat.
+// order of events (int64), bytes are int64, all ranges are half-open. No packing is lower than `peak`, the most
+// bytes alive at one time.
 //
 // How: items alive all the time go to the bottom, which costs nothing. The rest is placed item by item
 // where it fits (first_fit.h) under several orders, then again with what stood too high moved to the
-// front. Where that stays above the peak, floor_search.h looks for a packing of the peak's height, or of
-// a height in between, if the instance is small; then ejection.h for ever lower ones, of any size. Effort is bounded by
+// front. Where that stays above the peak, clique_bound.h says what no packing is lower than; then
+// floor_search.h looks for a packing of that height, or of a height in between, if the instance is small, and
+// ejection.h for ever lower ones, of any size. Effort is bounded by
 // counts, never by a clock: the same items give the same offsets. O(orders x n x k log k) with k items alive beside
 // one, and at most `search_steps` steps and `scans` of the searches.
 //
@@ -47,6 +48,7 @@ struct Packing {
   std::vector<std::int64_t> offsets;  // by item: where its byte 0 lies
   std::int64_t height = 0;
   std::int64_t peak = 0;               // most bytes alive at one time: no packing is lower
+  std::int64_t proven = 0;             // no packing is lower: the peak, or more (clique_bound.h)
   std::string method;                  // what found it: "first fit by area", "search", ...
   std::int64_t first_fit_by_size = 0;  // the height that the simplest rule reaches, to compare with
   std::int64_t nodes = 0;              // of the search

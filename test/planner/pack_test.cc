@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <numeric>
 
+#include "planner/pack/clique_bound.h"
 #include "planner/pack/ejection.h"
 #include "planner/pack/first_fit.h"
 #include "planner/pack/floor_search.h"
@@ -40,6 +41,28 @@ std::vector<PackItem> random_items(Rng& rng, int count, int instants) {
       if (rng.chance(0.5)) item.rects.push_back({r.lower, r.upper + 1, r.size, rng.between(1, 5)});
     }
   return items;
+}
+
+// The heaviest set of boxes (with holes in time) of which any two are there at once: all subsets are tried.
+std::int64_t heaviest_clique(const std::vector<PackItem>& items) {
+  const auto meet = [&](const PackItem& a, const PackItem& b) {
+    for (const PackRect& r : a.rects)
+      for (const PackRect& s : b.rects)
+        if (std::max(r.lower, s.lower) < std::min(r.upper, s.upper)) return true;
+    return false;
+  };
+  std::int64_t heaviest = 0;
+  for (unsigned set = 1; set < 1U << items.size(); ++set) {
+    std::int64_t bytes = 0;
+    bool clique = true;
+    for (std::size_t a = 0; a < items.size() && clique; ++a) {
+      if ((set >> a & 1U) == 0) continue;
+      bytes += items[a].rects[0].size;
+      for (std::size_t b = 0; b < a; ++b) clique = clique && ((set >> b & 1U) == 0 || meet(items[a], items[b]));
+    }
+    if (clique) heaviest = std::max(heaviest, bytes);
+  }
+  return heaviest;
 }
 
 // A rectangle of time by bytes cut apart until `count` boxes: they fill its height at every instant.
@@ -265,5 +288,40 @@ TEST_CASE("MiniMalloc's hard instances are packed into their capacity") {
     CHECK(packing.height == 1048576);
     CHECK(packing_fault(items, packing.offsets, 1048576) == "");
     CHECK(packing.nodes < 100'000);  // seconds, whatever the machine
+  }
+}
+
+TEST_CASE("pack: three that meet two by two lie side by side, though two are there at most at one time") {
+  // a and b meet at 1, b and c at 2, c and a at 4.
+  const std::vector<PackItem> items{{{{0, 2, 0, 5}, {4, 5, 0, 5}}}, box(1, 3, 5), {{{2, 3, 0, 5}, {4, 5, 0, 5}}}};
+  CHECK(live_peak(items) == 10);
+  CHECK(clique_bound(items) == 15);
+  const Packing packing = pack(items);
+  CHECK(packing.proven == 15);
+  CHECK(packing.height == 15);
+}
+
+TEST_CASE("pack: no packing is lower than the clique bound, which is no more than the heaviest clique") {
+  int above_peak = 0, equal = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    INFO("seed " << seed);
+    Rng rng(seed);
+    std::vector<PackItem> items = random_boxes(rng, 10, 12, 9);
+    for (PackItem& item : items)
+      if (const PackRect r = item.rects[0]; rng.chance(0.5)) item.rects.push_back({r.upper + 2, r.upper + 4, 0, r.size});
+    const std::int64_t bound = clique_bound(items), heaviest = heaviest_clique(items);
+    CHECK(bound <= heaviest);
+    CHECK(bound >= live_peak(items));
+    CHECK(bound <= pack(items).height);
+    above_peak += bound > live_peak(items);
+    equal += bound == heaviest;
+  }
+  CHECK(above_peak > 10);
+  CHECK(equal > 150);
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    INFO("seed " << seed);
+    Rng rng(seed);
+    const std::vector<PackItem> items = random_items(rng, 30, 40);
+    CHECK(clique_bound(items) <= pack(items).height);
   }
 }
