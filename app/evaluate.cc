@@ -88,7 +88,10 @@ Evaluation evaluate_resident(const Job& job) {
   Result& result = evaluation.result;
   judge_resident(job.hardware, pool_exceeded, result);
   // It may keep in HBM what is bound to the pool, which no plan may: its least stall is none.
-  if (result.fits) result.bound->stall = std::min(result.bound->stall, Seconds(0));
+  if (result.fits) {
+    result.bound->stall = std::min(result.bound->stall, Seconds(0));
+    result.bound->steady_stall.reset();
+  }
   return evaluation;
 }
 

@@ -60,7 +60,14 @@ Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iter
   if (method == BoundMethod::kWindow) return window_bound(graph, ideal, iterations);
   LpBoundOptions options;
   options.known_after = known_after;
-  return lp_bound(graph, ideal, iterations, options);
+  Bound bound = lp_bound(graph, ideal, iterations, options);
+  const bool pool_ops = std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
+  if (iterations > 1 && graph.engines == 1 && !pool_ops) {
+    options.steady = true;
+    options.hbm = false;
+    bound.steady_stall = std::max(bound.stall, lp_bound(graph, ideal, iterations, options).stall);
+  }
+  return bound;
 }
 
 }  // namespace

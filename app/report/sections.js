@@ -72,7 +72,9 @@ const policiesSection = (data) => {
     table(runs[0].iterations > 1 ? `The last of ${runs[0].iterations} iterations` : "The only iteration", [["policy", "left"], "", "time", "of ideal", ["", "left"], "stall", "peak HBM", "pool", "moved in", "moved out", ...(tokens ? ["tokens/s"] : [])], rows),
     bound ? el("p", { class: "say" }, `Proven for every plan (${bound.method}, ${bound.order === "as given" ? "the program as given" : `${bound.order} order`}): without stall it takes at least `,
       el("b", { "data-value": bound.hbm_peak_bytes }, format.bytes(bound.hbm_peak_bytes)), " of HBM; at this capacity the stall is at least ",
-      el("b", { "data-value": bound.stall_s }, format.time(Math.max(0, bound.stall_s))), ".") : null);
+      el("b", { "data-value": bound.stall_s }, format.time(Math.max(0, bound.stall_s))),
+      bound.steady_stall_s > bound.stall_s ? [", of iterations that end as they began at least ",
+        el("b", { "data-value": bound.steady_stall_s }, format.time(bound.steady_stall_s))] : null, ".") : null);
 };
 
 const causeWords = (w) => (CAUSES.find(([c]) => c === w.cause) || [0, w.cause])[1];

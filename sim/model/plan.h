@@ -40,12 +40,14 @@ struct Prediction {
 };
 
 // Proven lower limits. `stall`: least stall of the last iteration at the given HBM capacity.
-// `hbm_peak`: least HBM capacity at which that stall can be zero.
+// `hbm_peak`: least HBM capacity at which that stall can be zero. `steady_stall`: least stall of an iteration that ends in
+// the state it began in (several iterations, one engine, tight bound); the last of N may still live on what the first left.
 struct Bound {
   Bytes hbm_peak;
   Seconds stall;
   std::string method;             // "window", "lp", ...
   std::string order = "program";  // the op order it is proven for
+  std::optional<Seconds> steady_stall = {};
 };
 
 // Where in HBM something lies that no prefetch brings there.

@@ -242,13 +242,14 @@ class PlanReader {
   }
 
   static Bound read_bound(const JsonAt& at) {
-    const std::vector<double> n = read_numbers(at, {"hbm_peak_bytes", "stall_s"}, {"method", "order"});
+    const std::vector<double> n = read_numbers(at, {"hbm_peak_bytes", "stall_s"}, {"method", "order", "steady_stall_s"});
     Bound bound;
     bound.hbm_peak = bytes_member(at, "hbm_peak_bytes");
     bound.stall = Seconds(n[1]);
     for (std::size_t i = 0; i < at.size(); ++i) {
       if (at.key(i) == "method") bound.method = at.member(i).name();
       if (at.key(i) == "order") bound.order = at.member(i).name();
+      if (at.key(i) == "steady_stall_s") bound.steady_stall = Seconds(at.member(i).number());
     }
     if (bound.method.empty()) at.fail_missing("method");
     return bound;
@@ -354,6 +355,7 @@ std::string bound_json(const Bound& bound) {
   append_json_string(out, bound.method);
   out += ", \"order\": ";
   append_json_string(out, bound.order);
+  if (bound.steady_stall) out += fmt::format(", \"steady_stall_s\": {}", shortest_decimal(bound.steady_stall->value));
   return out + "}";
 }
 

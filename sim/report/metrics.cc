@@ -128,8 +128,10 @@ Result summarize(const RunOutcome& run) {
     if (result.npus[i].iteration > result.figures().iteration) result.slowest = static_cast<int>(i);
     result.hbm_peak = std::max(result.hbm_peak, result.npus[i].hbm_peak);
   }
-  if (result.bound && std::abs(result.bound->stall.value) <= kClockNoise * result.figures().ideal.value)
-    result.bound->stall = Seconds(0);
+  const double noise = kClockNoise * result.figures().ideal.value;
+  if (result.bound && std::abs(result.bound->stall.value) <= noise) result.bound->stall = Seconds(0);
+  if (result.bound && result.bound->steady_stall && result.bound->steady_stall->value <= noise)
+    result.bound->steady_stall = Seconds(0);
   result.pool_peak = run.record->pool_peak;
   result.stands_for = run.record->stands_for;
   result.pool_requested_peak = run.record->pool_requested_peak;

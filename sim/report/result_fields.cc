@@ -102,7 +102,8 @@ Json bound_fields(const std::optional<Bound>& bound) {
   return {{"hbm_peak_bytes", number(bound->hbm_peak)},
           {"stall_s", number(bound->stall)},
           {"method", bound->method},
-          {"order", bound->order}};
+          {"order", bound->order},
+          {"steady_stall_s", number(bound->steady_stall)}};
 }
 
 Json throughput_fields(const Throughput& t) {

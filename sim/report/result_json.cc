@@ -125,7 +125,8 @@ Result read_result(const JsonNode& in) {
   r.pool_capacity = in.at("pool_capacity_bytes").bytes();
   if (const JsonNode bound = in.at("bound"); !bound.is_null())
     r.bound = Bound{bound.at("hbm_peak_bytes").bytes(), bound.at("stall_s").seconds(),
-                    bound.at("method").text(), bound.at("order").text()};
+                    bound.at("method").text(), bound.at("order").text(),
+                    bound.value.contains("steady_stall_s") ? bound.at("steady_stall_s").maybe_seconds() : std::nullopt};
   if (!in.at("npu").is_null()) read_figures(in, r);
   return r;
 }

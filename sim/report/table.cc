@@ -73,8 +73,12 @@ std::string bound_line(const Bound& b) {
                                 ? "the stall is at least " + human_time(b.stall)
                                 : std::string("no stall is proven to be needed");
   const std::string order = b.order == kAsGiven ? "the program as given" : printable(b.order) + " order";
-  return fmt::format("bound ({}, {}): zero stall takes at least {} of HBM; at this capacity {}{}\n",
-                     printable(b.method), order, human_bytes(b.hbm_peak), stall,
+  const std::string steady =
+      b.steady_stall && *b.steady_stall > b.stall
+          ? fmt::format(", of iterations that end as they began at least {}", human_time(*b.steady_stall))
+          : "";
+  return fmt::format("bound ({}, {}): zero stall takes at least {} of HBM; at this capacity {}{}{}\n",
+                     printable(b.method), order, human_bytes(b.hbm_peak), stall, steady,
                      is_tight(b) ? "" : " (a cheap bound)");
 }
 
@@ -158,9 +162,13 @@ std::string bound_phrase(const Result& r) {
     return fmt::format("; it changes the program, which takes at least {} as given for no stall{}", human_bytes(b.hbm_peak),
                        is_tight(b) ? "" : " (cheap bound)");
   std::string text = fmt::format("; zero stall takes at least {}", human_bytes(b.hbm_peak));
+  const bool steady = b.steady_stall && *b.steady_stall > b.stall;
   if (stalls && b.stall > Seconds(0))
-    text += fmt::format(", and at this capacity at least {} of its {} stall can't be avoided",
-                        human_time(b.stall), human_time(r.figures().stall));
+    text += fmt::format(", and at this capacity at least {} of its {} stall can't be avoided{}", human_time(b.stall),
+                        human_time(r.figures().stall),
+                        steady ? fmt::format(" ({} once iterations end as they began)", human_time(*b.steady_stall)) : "");
+  else if (stalls && steady)
+    text += fmt::format(", and at this capacity iterations that end as they began stall at least {}", human_time(*b.steady_stall));
   return text + (is_tight(b) ? "" : " (cheap bound)");
 }
 

@@ -171,6 +171,7 @@ TEST_CASE("Writing and reading a plan gives the same plan, and the same bytes ag
       CHECK(again.bound->stall == plan.bound->stall);
       CHECK(again.bound->method == plan.bound->method);
       CHECK(again.bound->order == plan.bound->order);
+      CHECK(again.bound->steady_stall == plan.bound->steady_stall);
     }
     REQUIRE(plan_to_json(again, graph) == text);
   }

@@ -76,7 +76,15 @@ TEST_CASE("lp bound: an iteration that ends as it began brings back what it need
   const int n = 6;
   LpBoundOptions steady;
   steady.steady = true;
-  CHECK(lp(two_in_turns(n).build(), machine(15, 4, 4), 2, steady).stall.value == Approx(n * 5 / 4.0));
+  const Graph g = two_in_turns(n).build();
+  CHECK(lp(g, machine(15, 4, 4), 2, steady).stall.value == Approx(n * 5 / 4.0));
+  // --bound lp says both, where there is one.
+  const Bound both = prove_bound(g, machine(15, 4, 4), 2, BoundMethod::kLp);
+  REQUIRE(both.steady_stall);
+  CHECK(both.steady_stall->value == Approx(n * 5 / 4.0));
+  CHECK(both.stall < *both.steady_stall);
+  CHECK_FALSE(prove_bound(g, machine(15, 4, 4), 1, BoundMethod::kLp).steady_stall);
+  CHECK_FALSE(prove_bound(g, machine(15, 4, 4), 2, BoundMethod::kWindow).steady_stall);
   // One op writes a, one reads b: a leaves by a store of 5 B (1 B/s) behind its write. b comes as it goes: the wait
   // before op1 is 5 s. On the way back it is 5/4 s of loading: b's copy is as good as ever.
   Toy u;

@@ -225,7 +225,7 @@ TEST_CASE("planner: what can't be done names step, tier, bytes short and the lar
   CHECK(message.find("op1") != std::string::npos);
   CHECK(message.find("HBM") != std::string::npos);
   CHECK(message.find("20 B more") != std::string::npos);  // 70 + 20 + 30 - 100
-  CHECK(message.find("\"big\" 70 B, \"small\" 20 B") != std::string::npos);
+  CHECK(message.find("\"big\" 70 B, workspace 30 B, \"small\" 20 B") != std::string::npos);
 
   Hardware h = machine(15);
   h.pool_capacity = Bytes(5);

@@ -52,7 +52,7 @@ TEST_CASE("Every field of the result format is written with its value") {
   CHECK(j["pool_to_hbm_bytes"] == 1111);
   CHECK(j["hbm_to_pool_bytes"] == 2222);
   CHECK(j["bound"] ==
-        json({{"hbm_peak_bytes", 4096}, {"stall_s", 1e-6}, {"method", "window"}, {"order", "program"}}));
+        json({{"hbm_peak_bytes", 4096}, {"stall_s", 1e-6}, {"method", "lp"}, {"order", "program"}, {"steady_stall_s", 1.25e-6}}));
   CHECK(j["throughput"]["tokens_per_s"] == 1.0 / 3);
   CHECK(j["throughput"]["samples_per_s"].is_null());
   CHECK(j["binding"]["needed_bytes_per_s"] == 153.2e9);

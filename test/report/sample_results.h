@@ -59,7 +59,7 @@ inline Result sample_result() {
   r.throughput.tokens_per_s = 1.0 / 3;
   r.throughput.time_per_output_token = Seconds(1.1);
   r.binding = {"pool_to_hbm_bandwidth", BytesPerSecond(153.2e9), "the link binds"};
-  r.bound = Bound{Bytes(4096), Seconds(1e-6), "window", "program"};
+  r.bound = Bound{Bytes(4096), Seconds(1e-6), "lp", "program", Seconds(1.25e-6)};
   return r;
 }
 

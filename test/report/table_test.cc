@@ -108,6 +108,9 @@ TEST_CASE("The bound line says what it is proven for and how tight it is") {
   CHECK(std::count(cheap.begin(), cheap.end(), '\n') == 5);  // once for both
   r.bound->method = "lp";
   CHECK_FALSE(has(results_table({r}), "cheap"));
+  CHECK_FALSE(has(results_table({r}), "end as they began"));
+  r.bound->steady_stall = Seconds(0.0025);
+  CHECK(has(results_table({r}), "the stall is at least 2.000 ms, of iterations that end as they began at least 2.500 ms\n"));
 }
 
 TEST_CASE("Results of different machines each say theirs") {
@@ -132,6 +135,10 @@ TEST_CASE("The answer is about graph, with its slowdown, the bound and the other
   Result lean = run("on_demand", 3, Bytes(std::int64_t{46} << 30));
   CHECK(has(results_answer({graph, lean}), "its time.\n"));  // slower with less: a choice, not dominated
   CHECK(has(text, "\nthe link binds.\n"));
+  graph.bound->steady_stall = Seconds(0.0025);
+  CHECK(has(results_answer({graph}), "2.000 ms of its 3.000 ms stall can't be avoided (2.500 ms once iterations end as they began)"));
+  graph.bound->stall = Seconds(0);
+  CHECK(has(results_answer({graph}), "at this capacity iterations that end as they began stall at least 2.500 ms"));
 }
 
 TEST_CASE("The answer is honest about a run without stall and one that can't be") {

@@ -111,6 +111,7 @@ Plan random_plan(std::mt19937_64& random, const Graph& graph) {
         Prediction{seconds(), seconds(), seconds(), seconds(), odd_bytes(random), odd_bytes(random)};
   if (chance(random, 50))
     plan.bound = Bound{odd_bytes(random), seconds(), "window", chance(random, 50) ? "program" : "plan"};
+  if (plan.bound && chance(random, 50)) plan.bound->steady_stall = seconds();
   return plan;
 }
 
