@@ -6,6 +6,7 @@
 #include <random>
 
 #include "planner/analysis/liveness.h"
+#include "planner/bound/lp_bound.h"
 #include "planner/bound/window_bound.h"
 #include "planner/passes/choose_evictions.h"
 #include "planner/passes/place_transfers.h"
@@ -191,6 +192,11 @@ TEST_CASE("planner: nothing is loaded for an op before the one that tells what i
     } catch (const InfeasibleError&) {
       continue;
     }
+    LpBoundOptions lp;  // these plans are tight enough to beat a limit that holds loads back for longer
+    lp.known_after = true;
+    lp.hbm = false;
+    const double ideal = plan.prediction->ideal.value, stall = plan.prediction->iteration.value - ideal;
+    REQUIRE(lp_bound(FlatGraph(c.graph, c.hardware), ideal, c.iterations, lp).stall.value <= stall + 1e-9 * ideal + 2e-12);  // instants
     for (const Action& load : plan.actions) {
       if (load.kind != ActionKind::kPrefetch) continue;
       const int anchor = load.after_op.is_none() ? -1 : load.after_op.value;
