@@ -229,8 +229,9 @@ class RoomSearch {
         ++step;
       try {
         const Verdict verdict = judge(share, whole);
-        over = share_of(verdict.height - graph_.machine.hbm);
         (verdict.fits || verdict.worse ? enough : too_little) = share;
+        if (verdict.broken) continue;
+        over = share_of(verdict.height - graph_.machine.hbm);
         if (!verdict.fits && !verdict.worse) least = verdict.seconds;
       } catch (const InfeasibleError&) {
         if (enough == 1) break;
@@ -249,6 +250,7 @@ class RoomSearch {
  private:
   struct Verdict {
     bool fits = false, worse = false;  // worse: takes longer than the best so far, and wasn't packed
+    bool broken = true;                // a rule: there is nothing to pack
     double seconds = 0;
     std::int64_t height = 0;
   };
@@ -264,6 +266,7 @@ class RoomSearch {
     plan.room = Bytes(room);
     Verdict verdict;
     if (!check_plan(*graph_.graph, plan, limits_of(graph_), iterations_).empty()) return verdict;
+    verdict.broken = false;
     verdict.seconds = walk_plan(graph_, plan, {iterations_, WalkRecord::kNothing}).last_iteration;
     verdict.worse = verdict.seconds >= seconds_;
     if (verdict.worse) return verdict;

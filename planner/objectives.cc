@@ -155,8 +155,10 @@ bool LeastSearch::try_at(std::int64_t hbm) {
     const double room = std::min(share * above, most);
     if (room == std::exchange(before, room)) continue;
     const ScheduleGuide schedule = guide_->at(hbm, room);
-    each_.guided = GuidedSearch{&schedule};
-    if (search_at(hbm)) return true;
+    each_.guided = &schedule;
+    const bool found = search_at(hbm);
+    each_.guided = nullptr;
+    if (found) return true;
   }
   return false;
 }
@@ -195,7 +197,6 @@ LeastHbm LeastSearch::run() {
   if (guide_) close_in(climb());
   if (!guide_ || static_cast<double>(best_->hbm.value - start_) > kFar * static_cast<double>(start_)) {
     guide_.reset();
-    each_.guided.reset();
     close_in(start_ - 1);
   }
   best_->outcome.plan.bound =

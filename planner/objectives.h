@@ -7,7 +7,7 @@
 // the least that this takes; from there upwards in steps that double plans are sought that follow its schedule to the
 // letter, with a little room for rounding, then between the last failure and the first success. Otherwise capacities are
 // bisected above the cheap bound.
-// Cost: up to 60 programs for the starts, then two, warm, a step, about 10 steps: 0.1-2 s of CPU for 100 ops, 1-9 s for 190;
+// Cost: some 140 small programs for the starts (three a try), then two, warm, a step, about 10 steps: 0.1-2 s of CPU for 100 ops, 1-9 s for 190;
 // else about 12 searches, most of them cut short as soon as the slowdown is kept;
 // `points` searches.
 #pragma once

@@ -107,9 +107,9 @@ class Search {
   void spread(const Liveness& liveness, std::vector<Seed>& seeds);
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);
-  void search_guided(const GuidedSearch& guided);
+  void search_guided(const ScheduleGuide& schedule);
   void follow(const ScheduleGuide& schedule);
-  void follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts);
+  void follow_schedule(const Liveness& whole, double room, std::vector<char>& starts);
   void follow_schedules();
   void swap_whole();
   void search_all();
@@ -308,20 +308,20 @@ void Search::keep(std::vector<Seed>& seeds, Seed seed) {
   if (seeds.size() > kSeeds) seeds.pop_back();
 }
 
-void Search::search_guided(const GuidedSearch& guided) {
+void Search::search_guided(const ScheduleGuide& schedule) {
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   attempt(whole, *guide_, Lead::kLate);
   if (good_enough()) return;
-  follow(*guided.schedule);
+  follow(schedule);
 }
 
 // The program's schedule for a little less HBM and bandwidth.
-void Search::follow_schedule(const Liveness& whole, double room, double enough_stall, std::vector<char>& starts) {
+void Search::follow_schedule(const Liveness& whole, double room, std::vector<char>& starts) {
   FlatGraph less = graph_;
   less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
   less.machine.read_bandwidth *= 1 - room;
   less.machine.write_bandwidth *= 1 - room;
-  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, enough_stall, kStartTries[effort()], starts);
+  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, kStartTries[effort()], starts);
   if (schedule) follow(*schedule);
 }
 
@@ -410,7 +410,7 @@ void Search::follow_schedules() {
   std::vector<char> starts;
   for (double room : kScheduleRooms) {
     if (finished()) return;
-    follow_schedule(whole, room, std::numeric_limits<double>::infinity(), starts);
+    follow_schedule(whole, room, starts);
   }
 }
 

@@ -43,7 +43,7 @@ struct SearchOptions {
   std::uint32_t skip = 0;  // bits: 1 << SearchStep
   double enough_stall = 0;  // proven or all that is asked for: a plan that reaches it ends the search
   bool exact = false;       // what comes near the least proven does not
-  std::optional<GuidedSearch> guided = {};  // nothing else
+  const ScheduleGuide* guided = nullptr;  // nothing else
 };
 
 struct Found {
@@ -51,7 +51,8 @@ struct Found {
   Walk walk;
 };
 
-// The best plan found; HBM is exceeded somewhere and every position's working set fits.
+// The best plan found; HBM is exceeded somewhere and every position's working set fits. O(work of the effort), a few passes at
+// least. InfeasibleError if no plan is found that keeps every rule.
 Found search_plan(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options);
 
 }  // namespace hyperoffload

@@ -60,13 +60,18 @@ Bound bound_of(FlatGraph graph, const Hardware& hardware, double ideal, int iter
   if (method == BoundMethod::kWindow) return window_bound(graph, ideal, iterations);
   LpBoundOptions options;
   options.known_after = known_after;
-  Bound bound = lp_bound(graph, ideal, iterations, options);
-  const bool pool_ops = std::count(graph.in_pool.begin(), graph.in_pool.end(), 1) > 0;
-  if (iterations > 1 && graph.engines == 1 && !pool_ops) {
-    options.steady = true;
-    options.hbm = false;
-    bound.steady_stall = std::max(bound.stall, lp_bound(graph, ideal, iterations, options).stall);
-  }
+  return lp_bound(graph, ideal, iterations, options);
+}
+
+// With the limit of iterations that end as they began, where there is one.
+Bound with_steady(Bound bound, FlatGraph graph, const Hardware& hardware, double ideal, int iterations, bool known_after) {
+  if (bound.method != "lp" || iterations == 1 || graph.engines > 1 || graph.any_in_pool) return bound;
+  graph.machine = best_npu(hardware);
+  LpBoundOptions options;
+  options.known_after = known_after;
+  options.steady = true;
+  options.hbm = false;
+  bound.steady_stall = std::max(bound.stall, lp_bound(graph, ideal, iterations, options).stall);
   return bound;
 }
 
@@ -117,6 +122,8 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   PlanOutcome outcome;
   outcome.estimate = flat.machine.estimate;
   outcome.plan.bound = bound_of(flat, hardware, ideal.last_iteration, options.iterations, options.bound, true);
+  outcome.plan.bound =
+      with_steady(*outcome.plan.bound, flat, hardware, ideal.last_iteration, options.iterations, true);
   check_capacity(flat, *liveness);
   const bool exceeded = *std::max_element(liveness->resident.begin(), liveness->resident.end()) > flat.machine.hbm;
   if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
@@ -160,7 +167,8 @@ Bound prove_bound(const Graph& graph, const Hardware& hardware, int iterations, 
   double time = walk_plan(flat, Plan{}, {1, WalkRecord::kNothing, true}).last_iteration;
   // Collectives of many ranks take longer than the walk of one knows; what is less is rounding.
   if (ideal && ideal->value > time * (1 + 1e-8)) time = ideal->value;
-  return bound_of(flat, hardware, time, iterations, method, known_after);
+  const Bound bound = bound_of(flat, hardware, time, iterations, method, known_after);
+  return with_steady(bound, flat, hardware, time, iterations, known_after);
 }
 
 Bound cheap_bound(const Graph& graph, const Hardware& hardware, int iterations) {

@@ -25,11 +25,6 @@ enum class BoundMethod { kWindow, kLp };  // one cheap pass; a linear relaxation
 struct FlatGraph;      // analysis/flat_graph.h
 struct ScheduleGuide;  // passes/schedule_guide.h
 
-// Looks only for plans that follow it.
-struct GuidedSearch {
-  const ScheduleGuide* schedule = nullptr;
-};
-
 struct PlannerOptions {
   int iterations = 1;
   // 0: one pass; 1: as many as a long trace affords; 2: a thorough search.
@@ -39,7 +34,7 @@ struct PlannerOptions {
   std::vector<std::string> pinned = {};
   double enough_stall = 0;  // seconds: a plan that stalls no longer ends the search
   bool exact = false;       // one that stalls hardly longer does not
-  std::optional<GuidedSearch> guided = {};
+  const ScheduleGuide* guided = nullptr;  // look only for plans that follow it
   std::uint32_t skip = 0;   // steps of the search to leave out, bits by SearchStep (pipeline.h)
   int rank = 0;             // whose trace it is, where each NPU has its own
   BoundMethod bound = BoundMethod::kWindow;
@@ -76,10 +71,10 @@ std::vector<char> pinned_tensors(const Graph& graph, const std::vector<std::stri
 
 // InfeasibleError, naming step, tier, bytes short and the largest residents, if no plan can meet HBM or
 // pool capacity. InputError for a graph this machine can't run (op_cost).
+PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options);
+
 // With links as slow as transfers are to be placed for.
 FlatGraph with_slack(FlatGraph graph, const PlannerOptions& options);
-
-PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const PlannerOptions& options);
 
 // Proven limits for any plan: least stall of the last iteration, least HBM without. `ideal`: the iteration's
 // time with everything in place, where ranks that meet over the fabric make it longer than the walk of one NPU knows.

@@ -158,7 +158,7 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
 
 // More, where each tensor starts as a whole.
 std::int64_t LpBound::least_hbm_of_starts(const EngineView& view, std::int64_t known, double slack, LpBoundStats& stats) const {
-  OffloadLp lp = made(view, view.excess(known), {ideal_, std::max(8, options_.boundaries), false, true, true}).lp;
+  OffloadLp lp = made(view, view.excess(known), {ideal_, std::max(8, boundaries()), false, true, true}).lp;
   lp.capacity = true;
   OffloadSolver solver(std::move(lp));
   const double close = 2e-5 * static_cast<double>(known);

@@ -6,7 +6,7 @@
 //
 // The heaviest set is looked for by tabu search from the fullest instants: the piece that gains most joins, those that
 // it doesn't meet leave, and don't return for some moves. Any set found is a proof; that there is no heavier one isn't.
-// O(starts x moves x pieces), about 0.1 s for 2,000; memory pieces^2 / 8 bytes. Beyond kMostPieces: the live peak.
+// O(starts x moves x pieces), about 0.1 s for 2,000; memory (pieces + instants) x pieces / 8 bytes. Beyond kMostPieces: the live peak.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ std::string largest(const FlatGraph& graph, const std::vector<std::int32_t>& ten
   if (all.size() > kNamed) all.resize(kNamed);
   std::string words;
   for (const auto& [bytes, name] : all) words += fmt::format("{}{} {} B", words.empty() ? "" : ", ", name, -bytes);
-  return words;
+  return words.empty() ? "workspace only" : words;
 }
 
 // A pinned tensor that lives there.

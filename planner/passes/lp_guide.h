@@ -7,12 +7,13 @@
 // which write_guide makes a plan of, and `away`, from which round_guide takes whole
 // pieces, those that leave first being a version's first pieces, so that one store serves all their gaps. What
 // rounding leaves too much is for choose_evictions, the timing for place_transfers.
-// Traces of more than kGuidedOps ops are seen at a few hundred boundaries only, and what behaves alike there is one
+// Traces of more than kGuidedOps ops are seen at a few hundred boundaries only (2,000 where all that moves is used once a turn), and what behaves alike there is one
 // unit of the program, so that 100,000 ops take hardly longer than 1,000: there are no flows, what one tensor of a unit
 // gets too much in rounding the next gets less, and of very long ones rounding alone decides starts.
-// It knows nothing of `known_after`, which the placement keeps; there are no flows then. One engine, no ops in the pool:
-// else there is none, nor where a long trace's program takes too much work. O(solves of the program): 0.3 s for 100 ops, 1 s for 160, 1.5 s for 200, 0.02-1 s for more than kGuidedOps. Weakness: most of it is the search
-// for starts; pinned tensors and the pool's capacity are unknown to it; coarse boundaries don't see shorter gaps.
+// Of `known_after` it knows which loads can't begin yet (engine_view.h), but writes no flows then. One engine, no ops in the
+// pool: else there is none, nor where a long trace's program takes too much work. O(solves of the program): 0.3 s for 100
+// ops, 1 s for 160, 1.5 s for 200, 0.02-1 s for more than kGuidedOps. Weakness: most of it is the search for starts; pinned
+// tensors and the pool's capacity are unknown to it; coarse boundaries don't see shorter gaps.
 #pragma once
 
 #include <cstdint>

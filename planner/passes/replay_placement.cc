@@ -303,6 +303,7 @@ std::optional<Replayed> Replayer::run() {
     if (lap == laps_ - 1) extra_[p] = std::max<Ticks>(0, now_ - due);
     stall_ += std::max<Ticks>(0, now_ - due);
   }
+  if (placed_.stores.size() != input_.stores.size()) return std::nullopt;  // one that nobody waits for hasn't even begun
   const auto earlier = [](const auto& a, const auto& b) { return a.start < b.start; };
   std::stable_sort(placed_.loads.begin(), placed_.loads.end(), earlier);
   std::stable_sort(placed_.stores.begin(), placed_.stores.end(), earlier);

@@ -33,7 +33,7 @@ class Scheduler {
     for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
       if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
   }
-  std::optional<ScheduleGuide> run(double enough, int tries, std::vector<char>& starts);
+  std::optional<ScheduleGuide> run(int tries, std::vector<char>& starts);
   std::int64_t decide_least(double seconds, int tries);
   ScheduleGuide at(std::int64_t hbm, double room);
 
@@ -228,9 +228,8 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
   return guide;
 }
 
-std::optional<ScheduleGuide> Scheduler::run(double enough, int tries, std::vector<char>& starts) {
+std::optional<ScheduleGuide> Scheduler::run(int tries, std::vector<char>& starts) {
   const LpOutcome relaxed = solver_.solve(limits_);
-  if (relaxed.lower > enough + 2 * limits_.seconds) return std::nullopt;
   if (!keep_starts(starts, relaxed.upper)) decide_starts(relaxed, relaxed.upper, tries);
   const LpOutcome outcome = solver_.solve(limits_);
   starts.assign(tensors_, 0);
@@ -257,10 +256,10 @@ bool can_schedule(const FlatGraph& graph, const Liveness& liveness) {
 }
 
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
+                                            const std::vector<std::int32_t>& rank, double ideal, int tries,
                                             std::vector<char>& starts) {
   if (!can_schedule(graph, liveness)) return std::nullopt;
-  return Scheduler(graph, rank, ideal, liveness.repeats).run(enough, tries, starts);
+  return Scheduler(graph, rank, ideal, liveness.repeats).run(tries, starts);
 }
 
 class LeastSchedule::Programs : public Scheduler {

@@ -9,7 +9,7 @@
 // What may start in the pool is rounded in the order of use, never to more than the shares so far: else the link could not
 // bring it in time, whatever HBM there is. (Each to the nearer side fails on every even chain.)
 // One engine, no ops in the pool, no `known_after`, at most kScheduledOps ops; pinned tensors and the pool's capacity are
-// unknown to it. O(solves of the program): 0.1-1 s for 100 ops. Weakness: no guide for what has to wait long anyway.
+// unknown to it. O(solves of the program): 0.1-1 s for 100 ops, up to 3 s for kScheduledOps. Weakness: no guide for what has to wait long anyway.
 #pragma once
 
 #include <cstdint>
@@ -35,11 +35,10 @@ struct ScheduleGuide {
   std::vector<double> waits;  // by position: seconds before it
 };
 
-// None, either, where the program stalls longer than `enough` seconds. `tries`: programs solved in search of better
-// starts, at most. `starts`: by tensor, whether it starts in the pool: what to
-// try first (if not empty), and what was decided.
+// `tries`: programs solved in search of better starts, at most. `starts`: by tensor, whether it starts in the pool: what
+// to try first (if not empty), and what was decided.
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal, double enough, int tries,
+                                            const std::vector<std::int32_t>& rank, double ideal, int tries,
                                             std::vector<char>& starts);
 
 // For the least HBM: one program, warm all along. First it is asked for the least capacity itself, and the tree of starts
@@ -50,6 +49,7 @@ class LeastSchedule {
   LeastSchedule(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal);
   ~LeastSchedule();
   // The least bytes of HBM at which the program stalls no longer than `enough` seconds, with starts that are whole.
+  // About three programs a try.
   std::int64_t decide(double enough, int tries);
   // `room`: a share of HBM and bandwidth that is left.
   ScheduleGuide at(std::int64_t hbm, double room);

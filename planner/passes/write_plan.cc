@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "sim/model/check.h"
+
 namespace hyperoffload {
 namespace {
 
@@ -86,7 +88,9 @@ void Writer::add_detaches() {
     if (!gap.loads && gap.close > P()) absent_at_border_[u] = 1;
     Draft draft{ActionKind::kDetach, u, gap.open, gap.open, clock_.end(gap.open), IterationScope::kEvery};
     if (!liveness_.clean(graph_, placements_.evicted, u) && !gap.next_turn) {
-      const StorePlacement& store = placements_.stores[store_of_slot_[liveness_.slot(u)]];
+      const int placed = store_of_slot_[liveness_.slot(u)];
+      HYPER_CHECK(placed >= 0, "an eviction without the store it needs");
+      const StorePlacement& store = placements_.stores[placed];
       draft.anchor = draft.after = std::max(draft.anchor, store.anchor);
       // An action waits for the tensor's previous one, so a detach that waits for its store only must not
       // stand behind the stores of the tensor's other pieces. (Only in the gap it is stored for.)

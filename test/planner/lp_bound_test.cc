@@ -225,6 +225,25 @@ TEST_CASE("lp bound: the least HBM, too, is more if tensors start as a whole") {
   CHECK(least() == 165);
 }
 
+TEST_CASE("lp bound: with starts decided the least HBM looks at as many boundaries as without") {
+  int more = 0;
+  for (const double load : {1.0, 2.0}) {
+    const FamilyCase c = family_case(Family::kSkips, 2, 24, load);
+    REQUIRE_FALSE(c.repeats);
+    const auto least = [&](int boundaries, int branches) {
+      LpBoundOptions options;
+      options.stall = false;
+      options.boundaries = boundaries;
+      options.branches = branches;
+      return lp(c.graph, c.hardware, 1, options).hbm_peak.value;
+    };
+    const auto decided = least(0, 20);
+    CHECK(decided == least(1000, 20));  // all
+    more += decided > least(0, 0);
+  }
+  CHECK(more == 2);
+}
+
 TEST_CASE("lp bound: inputs may make room for a load while the first op runs, so it can't ask for less of them") {
   // What stands behind nothing may come before the inputs, and w (10 B, for op1) beside `in` (10 B, for op3) and a (5 B)
   // would take 25 B. But loads are a queue: behind a byte of `in` that comes back w has to wait for `in` to have left.

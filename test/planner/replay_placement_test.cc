@@ -92,6 +92,27 @@ TEST_CASE("replay placement: a firm one is less often wrong where loads take the
   CHECK(wrong[1] < wrong[0]);
 }
 
+TEST_CASE("replay placement: a store that never begins, because nobody waits for it, is no placement") {
+  // op0 writes a, op1 writes b (100 B each, 1 B/s, ops of 1 s): b's store would begin behind a's, long after the end.
+  Toy t;
+  const TensorId a = t.weight("a", 100), b = t.weight("b", 100);
+  t.op(1, {}, {a});
+  t.op(1, {}, {b});
+  t.op(1, {});
+  Row row(t.build(), machine(1000), false);
+  for (const bool both : {false, true}) {
+    EvictionLedger ledger(row.flat, row.liveness, row.clock);
+    int evicted = 0;
+    for (const Gap& gap : row.liveness.gaps)
+      if (gap.open == 1 + static_cast<int>(gap.tensor) && (both || gap.tensor == a.value)) {
+        ledger.evict_on_demand(gap.first_unit);
+        ++evicted;
+      }
+    REQUIRE(evicted == (both ? 2 : 1));
+    CHECK(place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger).has_value() == !both);
+  }
+}
+
 TEST_CASE("replay placement: a load takes the room a store gives back while an op runs") {
   // op0 (10 s) writes a (10 B); op1 (10 s) does nothing with it; op2 reads w, which starts in the pool; op3 reads
   // a. HBM 10 B; 1 B/s both ways. a is stored from 10 to 20, w loaded from 20 to 30 (op2 waits till then), runs till

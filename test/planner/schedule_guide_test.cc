@@ -25,7 +25,7 @@ TEST_CASE("schedule guide: a stream that follows it takes what is proven and a f
   LeastSchedule least(flat, Liveness(flat, {true, 0}), rank_by_name(g), 80);
   CHECK(std::abs(least.decide(0, 10) - 5000) <= 1);
   const ScheduleGuide schedule = least.at(5000 + 2 * 8, 0.001);
-  options.guided = GuidedSearch{&schedule};
+  options.guided = &schedule;
   const PlanOutcome outcome = make_plan(g, machine(5000 + 2 * 8, 50, 50), options);
   CHECK(outcome.plan.prediction->iteration.value == Approx(80).epsilon(1e-6));
   CHECK(outcome.plan.prediction->hbm_peak <= Bytes(5000 + 2 * 8));
@@ -77,7 +77,7 @@ TEST_CASE("schedule guide: tensors are cut where shares end, and each piece know
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness whole(flat, {true, 0});
   std::vector<char> starts;
-  const auto guide = schedule_guide(flat, whole, rank_by_name(g), ideal.last_iteration, 100, 4, starts);
+  const auto guide = schedule_guide(flat, whole, rank_by_name(g), ideal.last_iteration, 4, starts);
   REQUIRE(guide);
   const auto cut_at = cuts(*guide, flat, 1);
   const Liveness cut(flat, {true, 3, cut_at});
