@@ -22,8 +22,8 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp transcribe hasten contention postpone spread; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
-  printf '\n## The same on 1,500 small random graphs\n\n'
-  build/step_gap 1500
+  printf '\n## The same on 300 small random graphs\n\n'
+  build/step_gap 300
   printf '\n## Least HBM without stall, above the least proven (a stall of 0.01 %% counts as none; seeds 1 to %s)\n\n' "$least"
   build/hbm_gap --seeds "$least" --slowdown 0.0001 --worst 10
   printf '\n## Whole tensors: plans without pieces, against a limit that knows that (seeds 1 to %s)\n\n' "$few"
