@@ -62,6 +62,17 @@ Graph told_late(const Graph& graph, const Plan& plan, Rng& rng) {
   return build_graph(std::move(spec));
 }
 
+// w (10 B) is read by op1 (4 s in) and op3; op2 between them (5 s in) takes all of 12 B of HBM. `scale`: times as large.
+Graph away_beside_one_op(std::int64_t scale) {
+  Toy t;
+  const TensorId w = t.weight("w", 10 * scale), x = t.activation("x", scale), all = t.activation("all", 12 * scale);
+  t.op(4, {}, {x});
+  t.op(1, {w, x});
+  t.op(1, {}, {all});
+  t.op(1, {w});
+  return t.build();
+}
+
 }  // namespace
 
 TEST_CASE("lp bound: two stays that alternate wait for what HBM has no room for while an op runs") {
@@ -193,33 +204,23 @@ TEST_CASE("lp bound: a tensor starts in the pool or in HBM, not in parts, if the
   // w (10 B, 1 B/s both ways) is read by op1, 4 s from the start, must be away beside op2 (1 s later), which takes all of
   // HBM, and is read again by op3: 10 s. If it starts in the pool op1 waits 10 - 4 s, if in HBM op2 waits 10 - 5 s
   // for its store. With p bytes in the pool, max(0, p - 4) and max(0, 10 - p - 5 - that): least at 4.5 B, 0.5 s.
-  Toy t;
-  const TensorId w = t.weight("w", 10), x = t.activation("x", 1), all = t.activation("all", 12);
-  t.op(4, {}, {x});
-  t.op(1, {w, x});
-  t.op(1, {}, {all});
-  t.op(1, {w});
+  const Graph g = away_beside_one_op(1);
   LpBoundOptions whole;
   whole.branches = 2;
-  CHECK(stall(t.build(), machine(12, 1, 1), 1) == Approx(10 + 0.5));
-  CHECK(lp(t.build(), machine(12, 1, 1), 1, whole).stall.value == Approx(10 + 5));
-  CHECK(make_plan(t.build(), machine(12, 1, 1), {}).plan.prediction->iteration.value == Approx(7 + 10 + 5));
+  CHECK(stall(g, machine(12, 1, 1), 1) == Approx(10 + 0.5));
+  CHECK(lp(g, machine(12, 1, 1), 1, whole).stall.value == Approx(10 + 5));
+  CHECK(make_plan(g, machine(12, 1, 1), {}).plan.prediction->iteration.value == Approx(7 + 10 + 5));
 }
 
 TEST_CASE("lp bound: the least HBM, too, is more if tensors start as a whole") {
   // The same ten times as large. x bytes that are away beside op2 must be stored before it (50 B by then, else it waits) and
   // take x / 10 s to come back for op3: HBM holds 220 - x. 6 s are allowed. In parts 10 B start in the pool, which costs
   // nothing, and 50 are stored: x = 60. As a whole in HBM: (x - 50) / 10 + x / 10 = 6, x = 55; in the pool op1 waits 6 s.
-  Toy t;
-  const TensorId w = t.weight("w", 100), x = t.activation("x", 10), all = t.activation("all", 120);
-  t.op(4, {}, {x});
-  t.op(1, {w, x});
-  t.op(1, {}, {all});
-  t.op(1, {w});
+  const Graph g = away_beside_one_op(10);
   LpBoundOptions options;
   options.stall = false;
   options.allowed_stall = 6;
-  const auto least = [&] { return lp(t.build(), machine(1000, 10, 10), 1, options).hbm_peak.value; };
+  const auto least = [&] { return lp(g, machine(1000, 10, 10), 1, options).hbm_peak.value; };
   CHECK(least() == 160);
   options.branches = 4;
   CHECK(least() == 165);
