@@ -1,26 +1,16 @@
-#include "planner/pipeline.h"
+#include "planner/pipeline_search.h"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <utility>
 
-#include "planner/best_plan.h"
 #include "planner/passes/cancel_redundant.h"
-#include "planner/passes/choose_evictions.h"
 #include "planner/passes/fill_forward.h"
 #include "planner/passes/late_changes.h"
-#include "planner/passes/lp_guide.h"
-#include "planner/passes/place_transfers.h"
 #include "planner/passes/replay_placement.h"
-#include "planner/passes/schedule_guide.h"
 #include "planner/passes/spread_evictions.h"
-#include "planner/passes/swap_evictions.h"
-#include "planner/passes/write_guide.h"
 #include "planner/passes/write_plan.h"
-#include "sim/model/error.h"
 
 namespace hyperoffload {
 namespace {
@@ -32,105 +22,30 @@ constexpr double kWork[] = {0, 1.2e6, 25e6};
 // Loads that are tried behind earlier ops, and copies behind later ones, by effort.
 constexpr int kLateTries[] = {0, 60, 1000};
 
-// The linear program's guide by effort: one pass leaves it a hundredth of a second.
-constexpr GuideEffort kGuideEffort[] = {{0, 6e6}, {50, 6e7}, {400, 6e8}};
-
-// Starts that a schedule looks at again, by effort.
-constexpr int kStartTries[] = {0, 50, 200};
-
-// HBM and bandwidth that schedules leave to whole pieces.
-constexpr double kScheduleRooms[] = {0, 0.001, 0.002, 0.005, 0.02};
-
 // Ops and units that exchanges of whole tensors may replay, by effort (about 0.4 s), beside the search's work: a replay
 // is cheap. Fewer exchanges than so many gain nothing.
 constexpr double kSwapWork[] = {0, 4e6, 4e7};
 constexpr int kFewSwaps = 500;
 
-// A stall so close to the proven least one, as a share of the ideal time, ends the search.
-constexpr double kNearlyNothing = 1e-4;
-
 // Timelines that are planned on again.
 constexpr std::size_t kSeeds = 4;
 
-// What a placement came to: seconds of the (last) iteration and the timeline with its stalls.
-struct Tried {
-  double seconds = std::numeric_limits<double>::infinity();
-  std::optional<StepClock> timeline;
-};
+}  // namespace
 
-class Search {
- public:
-  Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
-      : graph_(graph),
-        options_(options),
-        rank_(rank_by_name(*graph.graph)),
-        ideal_seconds_(ideal.last_iteration),
-        enough_stall_(options.enough_stall),
-        best_(graph, options.iterations, kWork[std::clamp(options.effort, 0, 2)]) {
-    double transfers = 0;
-    for (int t = 0; t < graph.tensors; ++t)
-      transfers +=
-          2 * (graph.machine.load_seconds(graph.bytes[t]) + graph.machine.store_seconds(graph.bytes[t]));
-    transfer_seconds_ = transfers;
-    guide_.emplace(graph, ideal, transfers);
-  }
-  Found run();
-
- private:
-  using Given = std::shared_ptr<const std::vector<Eviction>>;
-  struct Seed {
-    SweepOrder order;
-    Tried tried;
-    Given given = {};  // what the linear program moves, to be kept
-    bool cancel = true;
-  };
-
-  int effort() const { return std::clamp(options_.effort, 0, 2); }
-  bool uses(SearchStep step) const { return (options_.skip >> static_cast<int>(step) & 1U) == 0; }
-  // Nothing more to win, or no work left.
-  bool finished() const { return good_enough() || best_.no_work_left(); }
-  bool good_enough() const { return best_.found() && best_.seconds() <= enough(); }
-  // Seconds of an iteration that nothing beats; one pass is content with next to nothing more.
-  double enough() const {
-    const double close = effort() == 0 ? kNearlyNothing : 1e-9;
-    return ideal_seconds_ + enough_stall_ + close * ideal_seconds_;
-  }
-  Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
-                const std::vector<Eviction>& given = {}, bool cancel = true);
-  Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
-  Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
-  const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
-  void search(std::int64_t piece_bytes);
-  void search_pieces();
-  bool learn_contention();
-  std::vector<SweepOrder> orders() const;
-  void spread(const Liveness& liveness, std::vector<Seed>& seeds);
-  void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
-  void transcribe(const LpGuide& guide);
-  void search_guided(const ScheduleGuide& schedule);
-  void follow(const ScheduleGuide& schedule);
-  void follow_schedule(const Liveness& whole, double room, std::vector<char>& starts);
-  void follow_schedules();
-  void swap_whole();
-  void search_all();
-  static void keep(std::vector<Seed>& seeds, Seed seed);
-  void replan(const Liveness& liveness, std::vector<Seed> seeds);
-  std::int64_t piece_size(int parts, double latencies = 50) const;
-
-  const FlatGraph& graph_;
-  const SearchOptions& options_;
-  const std::vector<std::int32_t> rank_;
-  const double ideal_seconds_;
-  double transfer_seconds_ = 0;
-  double enough_stall_;
-  std::optional<SwapStart> whole_;  // of whole tensors, the best so far
-  double whole_seconds_ = std::numeric_limits<double>::infinity(), whole_best_ = whole_seconds_;
-  std::optional<LpGuide> lp_;
-  bool lp_tried_ = false;
-  std::optional<StepClock> guide_;  // the ops' own times; in the end those beside copies
-  BestPlan best_;
-  std::optional<InfeasibleError> infeasible_;
-};
+Search::Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
+    : graph_(graph),
+      options_(options),
+      rank_(rank_by_name(*graph.graph)),
+      ideal_seconds_(ideal.last_iteration),
+      enough_stall_(options.enough_stall),
+      best_(graph, options.iterations, kWork[std::clamp(options.effort, 0, 2)]) {
+  double transfers = 0;
+  for (int t = 0; t < graph.tensors; ++t)
+    transfers +=
+        2 * (graph.machine.load_seconds(graph.bytes[t]) + graph.machine.store_seconds(graph.bytes[t]));
+  transfer_seconds_ = transfers;
+  guide_.emplace(graph, ideal, transfers);
+}
 
 Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order,
                       const std::vector<Eviction>& given, bool cancel) {
@@ -252,51 +167,6 @@ void Search::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
   if (filled) keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
 }
 
-// The linear program's own schedule. It knows of one pass, and nothing of pinned tensors.
-void Search::transcribe(const LpGuide& guide) {
-  if (options_.iterations > 1 || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
-  for (int parts : {16, 64, 256}) {
-    double seconds = std::numeric_limits<double>::infinity();
-    for (std::vector<int> first;;) {
-      if (finished()) return;
-      Plan plan = write_guide(graph_, guide, piece_size(parts), first);
-      best_.spend(graph_.ops + static_cast<double>(plan.actions.size()));
-      const Walk& walk = best_.judge(std::move(plan));
-      if (walk.stuck || walk.last_iteration >= seconds * (1 - 1e-6)) break;
-      seconds = walk.last_iteration;
-      const std::size_t known = first.size();
-      for (const OpWalk& op : walk.ops)
-        if (op.start > op.resident && std::find(first.begin(), first.end(), op.op) == first.end()) first.push_back(op.op);
-      const bool more = first.size() > known;
-      if (!more) break;
-    }
-  }
-}
-
-// What the linear program would move, on its timeline and on the ops' own.
-void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
-  const bool first = !std::exchange(lp_tried_, true);
-  if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideEffort[effort()]);
-  if (!lp_) return;
-  if (!options_.exact) enough_stall_ = std::max(enough_stall_, lp_->least_stall + kNearlyNothing * ideal_seconds_);
-  if (first && !lp_->flows.empty() && uses(SearchStep::kTranscribe)) {
-    transcribe(*lp_);
-    for (const LpGuide& guide : lp_->with_margin) transcribe(guide);
-  }
-  Filled rounded = round_guide(*lp_, liveness, *guide_);
-  const auto given = std::make_shared<const std::vector<Eviction>>(std::move(rounded.evictions));
-  std::vector<StepClock> clocks{rounded.clock, *guide_};
-  // A stream keeps its link busy all round the circle: the program's times leave whole pieces no slack.
-  if (liveness.repeats) clocks.insert(clocks.begin() + 1, {rounded.clock.stretched(1.04), rounded.clock.stretched(1.15)});
-  // What is superfluous on the guide's timeline may yet make room for an early load.
-  for (const StepClock& clock : clocks)
-    for (const bool cancel : {true, false}) {
-      Tried tried = attempt(liveness, clock, Lead::kEager, {}, *given, cancel);
-      keep(seeds, {{}, std::move(tried), given, cancel});
-      if (finished()) return;
-    }
-}
-
 // The best few, by time, each time once: timelines take memory.
 void Search::keep(std::vector<Seed>& seeds, Seed seed) {
   if (!seed.tried.timeline) return;
@@ -306,46 +176,6 @@ void Search::keep(std::vector<Seed>& seeds, Seed seed) {
   if (at != seeds.begin() && std::prev(at)->tried.seconds == seed.tried.seconds) return;
   seeds.insert(at, std::move(seed));
   if (seeds.size() > kSeeds) seeds.pop_back();
-}
-
-void Search::search_guided(const ScheduleGuide& schedule) {
-  const Liveness whole(graph_, {options_.iterations > 1, 0});
-  attempt(whole, *guide_, Lead::kLate);
-  if (good_enough()) return;
-  follow(schedule);
-}
-
-// The program's schedule for a little less HBM and bandwidth.
-void Search::follow_schedule(const Liveness& whole, double room, std::vector<char>& starts) {
-  FlatGraph less = graph_;
-  less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
-  less.machine.read_bandwidth *= 1 - room;
-  less.machine.write_bandwidth *= 1 - room;
-  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, kStartTries[effort()], starts);
-  if (schedule) follow(*schedule);
-}
-
-// To the letter.
-void Search::follow(const ScheduleGuide& schedule) {
-  const std::int64_t pays = piece_size(std::numeric_limits<int>::max());
-  const std::int64_t least = std::max<std::int64_t>(1, graph_.machine.allocation.granularity.value);
-  // The last: only those pieces that the program asks for, however small, since latency makes them dear.
-  for (const auto& [piece, grain] :
-       {std::pair{piece_size(32), pays}, {piece_size(128), pays}, {piece_size(1), least}}) {
-    const Liveness liveness(graph_, {options_.iterations > 1, piece, cuts(schedule, graph_, grain)});
-    const Filled filled = evictions_of(schedule, liveness, *guide_);
-    EvictionLedger ledger(graph_, liveness, filled.clock);
-    take_evictions(graph_, liveness, filled.clock, rank_, ledger, filled.evictions);
-    for (bool firm : {false, true}) {
-      if (finished()) return;
-      best_.spend(graph_.ops + liveness.units());
-      const auto replayed =
-          place_by_replay(graph_, liveness, filled.clock, *guide_, rank_, ledger, firm, &filled.evictions);
-      if (!replayed) break;
-      const Walk walk = judge(liveness, replayed->clock, replayed->placements);
-      if (walk.last_iteration <= replayed->clock.seconds(replayed->clock.period()) * (1 + 1e-6)) break;
-    }
-  }
 }
 
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
@@ -403,17 +233,6 @@ bool Search::learn_contention() {
   return true;
 }
 
-// Of a repeated body; one pass has transcribe().
-void Search::follow_schedules() {
-  if (options_.iterations == 1 || !lp_ || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
-  const Liveness whole(graph_, {true, 0});
-  std::vector<char> starts;
-  for (double room : kScheduleRooms) {
-    if (finished()) return;
-    follow_schedule(whole, room, starts);
-  }
-}
-
 // Where pieces gained nothing.
 void Search::swap_whole() {
   if (!whole_ || whole_best_ > best_.seconds() * (1 + 1e-9) || good_enough() || !uses(SearchStep::kSwap)) return;
@@ -448,8 +267,6 @@ Found Search::run() {
                           best_.first_fault());
   throw InfeasibleError("no plan found that keeps every rule; the last resort fails because " + best_.first_fault());
 }
-
-}  // namespace
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
