@@ -14,9 +14,6 @@ namespace {
 // The linear program's guide by effort: one pass leaves it a hundredth of a second.
 constexpr GuideEffort kGuideEffort[] = {{0, 6e6}, {50, 6e7}, {400, 6e8}};
 
-// Starts that a schedule looks at again, by effort.
-constexpr int kStartTries[] = {0, 50, 200};
-
 // HBM and bandwidth that schedules leave to whole pieces.
 constexpr double kScheduleRooms[] = {0, 0.001, 0.002, 0.005, 0.02};
 
@@ -75,12 +72,12 @@ void Search::search_guided(const ScheduleGuide& schedule) {
 }
 
 // The program's schedule for a little less HBM and bandwidth.
-void Search::follow_schedule(const Liveness& whole, double room, std::vector<char>& starts) {
+void Search::follow_schedule(const Liveness& whole, double room) {
   FlatGraph less = graph_;
   less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
   less.machine.read_bandwidth *= 1 - room;
   less.machine.write_bandwidth *= 1 - room;
-  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_, kStartTries[effort()], starts);
+  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_);
   if (schedule) follow(*schedule);
 }
 
@@ -111,10 +108,9 @@ void Search::follow(const ScheduleGuide& schedule) {
 void Search::follow_schedules() {
   if (options_.iterations == 1 || !lp_ || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
   const Liveness whole(graph_, {true, 0});
-  std::vector<char> starts;
   for (double room : kScheduleRooms) {
     if (finished()) return;
-    follow_schedule(whole, room, starts);
+    follow_schedule(whole, room);
   }
 }
 

@@ -67,7 +67,7 @@ class Search {
   void transcribe(const LpGuide& guide);
   void search_guided(const ScheduleGuide& schedule);
   void follow(const ScheduleGuide& schedule);
-  void follow_schedule(const Liveness& whole, double room, std::vector<char>& starts);
+  void follow_schedule(const Liveness& whole, double room);
   void follow_schedules();
   void swap_whole();
   void search_all();

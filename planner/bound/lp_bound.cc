@@ -28,8 +28,7 @@ class LpBound {
         ideal_(ideal),
         iterations_(iterations),
         options_(options),
-        steady_(options.steady && iterations > 1 && graph.engines == 1 &&
-                std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) == graph.ops) {}
+        steady_(options.steady && iterations > 1 && graph.engines == 1 && !graph.any_in_pool) {}
   Bound run(LpBoundStats& stats);
 
  private:

@@ -217,8 +217,7 @@ std::optional<LpGuide> Guide::run() {
 std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness,
                                 const std::vector<std::int32_t>& rank, double ideal,
                                 const GuideEffort& effort) {
-  const auto in_pool = std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) != graph.ops;
-  if (graph.engines > 1 || in_pool) return std::nullopt;
+  if (graph.engines > 1 || graph.any_in_pool) return std::nullopt;
   Guide fine(graph, liveness, rank, ideal, effort, kAll);
   auto guide = fine.run();
   if (guide || fine.boundaries() <= kBoundaries) return guide;

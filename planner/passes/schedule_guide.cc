@@ -12,7 +12,7 @@
 namespace hyperoffload {
 namespace {
 
-// Columns of all programs that are tried to find better starts: half a second.
+// Columns of all programs that are tried to find better starts.
 constexpr int kColumnsTried = 300'000;
 constexpr double kWhole = 0.01;  // what a tensor may lack of its bytes
 // Capacities so close are one, as a share of them.
@@ -28,19 +28,16 @@ class Scheduler {
         view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
         program_(graph, view_, view_.excess(graph.machine.hbm), {ideal, 2 * view_.places, repeats, false, true}),
         solver_(as_planned(capacity)),
-        limits_{60, 1e-4, 1e-5 * ideal},
-        tensors_(graph.tensors) {
+        limits_{60, 1e-4, 1e-5 * ideal} {
     for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
       if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
   }
-  std::optional<ScheduleGuide> run(int tries, std::vector<char>& starts);
+  ScheduleGuide run() { return written(solver_.solve(limits_)); }
   std::int64_t decide_least(double seconds, int tries);
   ScheduleGuide at(std::int64_t hbm, double room);
 
  private:
   OffloadLp as_planned(bool capacity) const;
-  bool keep_starts(const std::vector<char>& starts, double least);
-  void decide_starts(LpOutcome outcome, double least, int tries);
   void fix(const std::vector<char>& in_pool) {
     for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k] != 0);
   }
@@ -56,7 +53,6 @@ class Scheduler {
   const OffloadProgram program_;
   OffloadSolver solver_;
   const LpLimits limits_;
-  const int tensors_;
   std::vector<int> decided_;  // units
 };
 
@@ -124,39 +120,6 @@ void Scheduler::improve(std::vector<char>& best, double& least, double enough, c
       }
       fix(best);
     }
-}
-
-// As they are, if that costs nothing.
-bool Scheduler::keep_starts(const std::vector<char>& starts, double least) {
-  if (starts.empty()) return false;
-  std::vector<char> in_pool;
-  for (int u : decided_) in_pool.push_back(starts[program_.members[u].front().tensor]);
-  fix(in_pool);
-  if (solver_.solve(limits_).upper <= least * (1 + limits_.tolerance) + limits_.seconds) return true;
-  for (int u : decided_) solver_.free_start(u);
-  return false;
-}
-
-// A fifth of what is open at a time, the surest first; if that costs something, the tree may know better.
-void Scheduler::decide_starts(LpOutcome outcome, double least, int tries) {
-  for (std::vector<int> open = decided_; !open.empty();) {
-    const std::vector<double> pool = shares_not_stored(program_.lp, outcome);
-    const auto sure = [&](int u) { return std::abs(pool[u] - 0.5); };
-    std::stable_sort(open.begin(), open.end(), [&](int a, int b) { return sure(a) < sure(b); });
-    for (std::size_t count = (open.size() + 4) / 5; count > 0; --count) {
-      solver_.fix_start(open.back(), pool[open.back()] >= 0.5);
-      open.pop_back();
-    }
-    outcome = solver_.solve(limits_);
-  }
-  if (outcome.upper <= least + limits_.seconds) return;
-  std::vector<char> in_pool = mostly_in_pool(outcome);
-  for (int u : decided_) solver_.free_start(u);
-  const int programs = std::min(tries, kColumnsTried / std::max(1, outcome.columns));
-  const Branched tree = branch_starts(solver_, limits_, {programs, outcome.upper});
-  if (tree.best.upper < outcome.upper) in_pool = mostly_in_pool(tree.best);
-  solver_.set_starts({});
-  fix(in_pool);
 }
 
 // By three roundings, by the tree, and by opening a part again.
@@ -228,15 +191,6 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
   return guide;
 }
 
-std::optional<ScheduleGuide> Scheduler::run(int tries, std::vector<char>& starts) {
-  const LpOutcome relaxed = solver_.solve(limits_);
-  if (!keep_starts(starts, relaxed.upper)) decide_starts(relaxed, relaxed.upper, tries);
-  const LpOutcome outcome = solver_.solve(limits_);
-  starts.assign(tensors_, 0);
-  for (int u : decided_) starts[program_.members[u].front().tensor] = solver_.lp().units[u].pool_only;
-  return written(outcome);
-}
-
 // Calls visit(first, last) for the shares of each gap.
 template <typename Visit>
 void for_each_gap(const ScheduleGuide& guide, Visit visit) {
@@ -251,15 +205,13 @@ void for_each_gap(const ScheduleGuide& guide, Visit visit) {
 }  // namespace
 
 bool can_schedule(const FlatGraph& graph, const Liveness& liveness) {
-  return graph.engines == 1 && std::count(graph.in_pool.begin(), graph.in_pool.end(), 0) == graph.ops &&
-         !liveness.reads_known_late && graph.ops <= kScheduledOps;
+  return graph.engines == 1 && !graph.any_in_pool && !liveness.reads_known_late && graph.ops <= kScheduledOps;
 }
 
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal, int tries,
-                                            std::vector<char>& starts) {
-  if (!can_schedule(graph, liveness)) return std::nullopt;
-  return Scheduler(graph, rank, ideal, liveness.repeats).run(tries, starts);
+                                            const std::vector<std::int32_t>& rank, double ideal) {
+  if (!liveness.repeats || !can_schedule(graph, liveness)) return std::nullopt;
+  return Scheduler(graph, rank, ideal, true).run();
 }
 
 class LeastSchedule::Programs : public Scheduler {

@@ -1,7 +1,7 @@
 // The linear program's schedule (bound/lp_bound.h) to the letter, for the search of the least HBM and for repeated bodies:
 // which bytes of which tensor are away in which gap, from when on, and from when on they come back.
 //
-// The program is that of what a plan can say: tensors start in the pool or in HBM as a whole (decided as in lp_guide.h),
+// The program is that of what a plan can say: tensors start a cold pass in the pool or in HBM as a whole,
 // what starts in HBM stays till it is used, and inputs make no room while the first op runs (what stands behind nothing
 // may come before them). Tensors are cut where its shares end (cuts), so that nothing is rounded but bytes; take_evictions
 // takes just these evictions, and place_by_replay holds each load back till its slot. One pass or a body that repeats.
@@ -35,11 +35,9 @@ struct ScheduleGuide {
   std::vector<double> waits;  // by position: seconds before it
 };
 
-// `tries`: programs solved in search of better starts, at most. `starts`: by tensor, whether it starts in the pool: what
-// to try first (if not empty), and what was decided.
+// Of a body that repeats; none of one pass, which lp_guide and write_guide follow.
 std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal, int tries,
-                                            std::vector<char>& starts);
+                                            const std::vector<std::int32_t>& rank, double ideal);
 
 // For the least HBM: one program, warm all along. First it is asked for the least capacity itself, and the tree of starts
 // (bound/branch_starts.h) for those that take least; then, with these, for schedules at capacities from there on.

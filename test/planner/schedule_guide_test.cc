@@ -76,8 +76,7 @@ TEST_CASE("schedule guide: tensors are cut where shares end, and each piece know
   const FlatGraph flat(g, machine(15, 4, 4));
   const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
   const Liveness whole(flat, {true, 0});
-  std::vector<char> starts;
-  const auto guide = schedule_guide(flat, whole, rank_by_name(g), ideal.last_iteration, 4, starts);
+  const auto guide = schedule_guide(flat, whole, rank_by_name(g), ideal.last_iteration);
   REQUIRE(guide);
   const auto cut_at = cuts(*guide, flat, 1);
   const Liveness cut(flat, {true, 3, cut_at});
