@@ -5,7 +5,6 @@
 // --slowdown 0.0001: a stall of 0.01 % counts as none, for plan and bound. --worst adds the N worst cases to the
 // percentiles, --cases prints one line a case (CSV) instead.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -41,16 +40,10 @@ struct Case {
   double load = 0;
   std::int64_t proven = 0, hbm = 0, largest = 0;
   double cpu = 0;
-  std::string why;
+  std::string why{};
   double percent() const { return 100 * static_cast<double>(hbm - proven) / static_cast<double>(proven); }
   double tensors() const { return static_cast<double>(hbm - proven) / static_cast<double>(largest); }
 };
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
 
 // Does the program, too, need more than half of the gap if it is to be what the planner's plans are (passes/schedule_guide.h;
 // as far as the starts that were decided are the best)? Then their form is at fault, else the search.
@@ -156,18 +149,20 @@ Settings parse(int argc, char** argv) {
 int main(int argc, char** argv) try {
   const Settings settings = parse(argc, argv);
   if (settings.cases) fmt::print("{}", kHead);
-  std::vector<Case> all;
+  std::vector<Case> cases;
   for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
-    for (Family family : kAllFamilies) {
-      if (!settings.families.empty() && !lists(settings.families, to_string(family))) continue;
-      for (double load : {0.5, 1.0, 2.0}) {
-        if (settings.load > 0 && load != settings.load) continue;
-        all.push_back(judge(settings, family, seed, load));
-        if (!settings.cases) continue;
-        print_cases({all.back()});
+    for (Family family : kAllFamilies)
+      for (double load : {0.5, 1.0, 2.0})
+        if ((settings.families.empty() || lists(settings.families, to_string(family))) &&
+            (settings.load == 0 || load == settings.load))
+          cases.push_back({family, seed, 0, load});
+  const auto all = measure_all(
+      cases, [&](const Case& c) { return judge(settings, c.family, c.seed, c.load); },
+      [&](const Case& c) {
+        if (!settings.cases) return;
+        print_cases({c});
         std::fflush(stdout);
-      }
-    }
+      });
   if (!settings.cases) print_tables(all, settings.worst);
   return 0;
 } catch (const std::exception& error) {

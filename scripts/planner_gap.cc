@@ -20,6 +20,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -60,12 +62,6 @@ struct Outcome {
 // Enough for a repeated body to settle: plan and bound are of an iteration that ends as it began.
 int iterations(const FamilyCase& c) { return c.repeats ? 40 : 1; }
 
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
-
 // Bounds take longer than plans and don't change with the planner: kept in a file between runs.
 class BoundCache {
  public:
@@ -80,8 +76,11 @@ class BoundCache {
   Limits stall(std::string key, const FamilyCase& c, double ideal, bool whole, int branches = 0) {
     if (whole) key += ":whole";
     if (branches > 0) key += fmt::format(":{}", branches);
-    const auto found = known_.find(key);
-    if (found != known_.end()) return found->second;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = known_.find(key);
+      if (found != known_.end()) return found->second;
+    }
     LpBoundOptions options;
     options.hbm = false;
     options.steady = true;
@@ -90,6 +89,7 @@ class BoundCache {
     LpBoundStats stats;
     const double proven = lp_bound(FlatGraph(c.graph, c.hardware), ideal, iterations(c), options, &stats).stall.value;
     const double reached = std::isfinite(stats.stall_upper) ? stats.stall_upper : kNever;
+    const std::lock_guard lock(mutex_);
     if (!path_.empty()) std::ofstream(path_, std::ios::app) << fmt::format("{} {} {}\n", key, proven, reached);
     return known_[key] = {proven, reached};
   }
@@ -97,6 +97,7 @@ class BoundCache {
  private:
   static constexpr double kNever = 1e9;
   std::string path_;
+  std::mutex mutex_;
   std::map<std::string, Limits> known_;
 };
 
@@ -273,19 +274,23 @@ int main(int argc, char** argv) try {
     return 0;
   }
   BoundCache bounds(settings.bounds);
-  std::vector<Outcome> all;
-  for (Family family : kAllFamilies) {
-    if (!settings.families.empty() && !lists(settings.families, to_string(family))) continue;
+  std::vector<Outcome> cases, all;
+  for (Family family : kAllFamilies)
     for (int seed = settings.first_seed; seed < settings.first_seed + settings.seeds; ++seed)
       for (double load : {0.5, 1.0, 2.0})
-        for (int share : {90, 75, 60, 50}) {
-          if ((settings.load > 0 && load != settings.load) || (settings.share > 0 && share != settings.share)) continue;
-          try {
-            all.push_back(judge(settings, bounds, family, seed, load, share));
-          } catch (const InfeasibleError&) {  // an op's own tensors don't fit
-          }
-        }
-  }
+        for (int share : {90, 75, 60, 50})
+          if ((settings.families.empty() || lists(settings.families, to_string(family))) &&
+              (settings.load == 0 || load == settings.load) && (settings.share == 0 || share == settings.share))
+            cases.push_back({family, seed, 0, share, load});
+  const auto judged = [&](const Outcome& c) -> std::optional<Outcome> {
+    try {
+      return judge(settings, bounds, c.family, c.seed, c.load, c.share);
+    } catch (const InfeasibleError&) {  // an op's own tensors don't fit
+      return std::nullopt;
+    }
+  };
+  for (const auto& outcome : measure_all(cases, judged, [](const auto&) {}))
+    if (outcome) all.push_back(*outcome);
   if (settings.cases) {
     print_cases(all);
   } else if (!settings.summary.empty()) {

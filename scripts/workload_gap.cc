@@ -7,7 +7,6 @@
 // of so many iterations and, with one engine and more than one iteration, of an iteration that ends as it began (plans
 // settle); --bounds keeps them in a file: they take longer than plans.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -41,12 +40,6 @@ struct Line {
   std::string name, hardware, trace;
   int iterations = 1;
 };
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
-}
 
 struct Proven {
   double last = 0, steady = 0, cpu = 0;  // seconds
