@@ -42,6 +42,12 @@ struct LpUnit {
   std::vector<LpGap> gaps;
   bool counts = false;       // LpStarts counts it
   bool first_stays = false;  // what starts in HBM stays there in the first gap: for plans that can't do else, no bound
+
+  int gap_at(int boundary) const {  // the one that is idle there
+    int g = 0;
+    while (g + 1 < static_cast<int>(gaps.size()) && gaps[g + 1].first <= boundary) ++g;
+    return g;
+  }
 };
 
 struct LpSlot {

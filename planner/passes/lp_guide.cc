@@ -142,11 +142,9 @@ void Guide::add_flows(std::vector<LpShare> shares, LpGuide& guide) const {
     const double to = all ? 1 : std::min(1.0, from + share);
     for (const OffloadProgram::Member& member : program_.members[u]) {
       LpGuide::Flow flow{member.tensor, from, to, pattern.store, {}};
-      for (const Pattern::Away& away : pattern.away) {
-        std::size_t g = 0;
-        while (g + 1 < unit.gaps.size() && unit.gaps[g + 1].first <= away.from) ++g;
-        flow.away.push_back({away.from, away.load, unit.gaps[g].close, in_pool && flow.away.empty()});
-      }
+      for (const Pattern::Away& away : pattern.away)
+        flow.away.push_back(
+            {away.from, away.load, unit.gaps[unit.gap_at(away.from)].close, in_pool && flow.away.empty()});
       guide.flows.push_back(std::move(flow));
       if (in_pool && from == 0) guide.from_pool.push_back(member.tensor);
     }
@@ -170,12 +168,10 @@ LpGuide Guide::written(const LpOutcome& outcome) const {
   std::map<std::pair<int, int>, std::map<int, double>> shares;  // by unit and gap: by boundary from which
   for (const LpShare& share : outcome.shares)
     for (const Pattern::Away& away : share.pattern.away) {
-      const std::vector<LpGap>& gaps = program_.lp.units[share.unit].gaps;
-      std::size_t g = 0;
-      while (g + 1 < gaps.size() && gaps[g + 1].first <= away.from) ++g;
+      const int g = program_.lp.units[share.unit].gap_at(away.from);
       // what starts in HBM stays for its first use
       if (program_.members[share.unit][0].gaps[g].after < 0 && share.pattern.store >= 0) continue;
-      shares[{share.unit, static_cast<int>(g)}][away.from] += share.share;
+      shares[{share.unit, g}][away.from] += share.share;
     }
   int group = 0;
   for (const auto& [gap, by_start] : shares) {

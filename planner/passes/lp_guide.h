@@ -55,8 +55,8 @@ struct LpGuide {
 };
 
 struct GuideEffort {
-  int tries = 50;    // programs solved in search of a short trace's better starts, at most
-  double work = 6e7;  // pivots x rows that the program of a long one may take: about a second at most
+  int tries;    // programs solved in search of a short trace's better starts, at most
+  double work;  // pivots x rows that the program of a long one may take
 };
 
 std::optional<LpGuide> lp_guide(const FlatGraph& graph, const Liveness& liveness,

@@ -176,8 +176,7 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
   for (const LpShare& share : outcome.shares)
     for (const Pattern::Away& away : share.pattern.away) {
       const LpUnit& unit = program_.lp.units[share.unit];
-      std::size_t g = 0;
-      while (g + 1 < unit.gaps.size() && unit.gaps[g + 1].first <= away.from) ++g;
+      const int g = unit.gap_at(away.from);
       const int back = away.load < 0 ? -1 : away.load / 2 + 1 + turn(away.load);
       for (const OffloadProgram::Member& member : program_.members[share.unit]) {
         const int after = member.gaps[g].after;
