@@ -47,14 +47,14 @@ Search::Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& o
   guide_.emplace(graph, ideal, transfers);
 }
 
-Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order,
+Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score,
                       const std::vector<Eviction>& given, bool cancel) {
   EvictionLedger ledger(graph_, liveness, clock);
   try {
     if (lead == Lead::kOnDemand)
       choose_on_demand(graph_, liveness, clock, rank_, ledger);
     else
-      best_.spend(0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, order, ledger, given)));
+      best_.spend(0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, score, ledger, given)));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     return {};
@@ -112,15 +112,9 @@ std::int64_t Search::piece_size(int parts, double latencies) const {
       {(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), m.allocation.granularity.value, 1});
 }
 
-// A cold pass has two ways to begin; a repeated body none.
-std::vector<SweepOrder> Search::orders() const {
-  std::vector<SweepOrder> orders;
-  for (Score score : {Score::kFarthestUse, Score::kFarthestReload}) {
-    if (score == Score::kFarthestReload && !uses(SearchStep::kLatestReload)) continue;
-    orders.push_back({score, ColdStart::kStoreFirst});
-    if (options_.iterations == 1 && uses(SearchStep::kPoolFirst)) orders.push_back({score, ColdStart::kPoolFirst});
-  }
-  return orders;
+std::vector<Score> Search::scores() const {
+  if (!uses(SearchStep::kLatestReload)) return {Score::kFarthestUse};
+  return {Score::kFarthestUse, Score::kFarthestReload};
 }
 
 void Search::search(std::int64_t piece_bytes) {
@@ -130,9 +124,9 @@ void Search::search(std::int64_t piece_bytes) {
   if (good_enough()) return;
   std::vector<Seed> seeds;
   const auto seed = [&](const StepClock& clock) {
-    for (const SweepOrder& order : orders()) {
-      Tried tried = attempt(liveness, clock, Lead::kEager, order);
-      keep(seeds, {order, std::move(tried)});
+    for (const Score score : scores()) {
+      Tried tried = attempt(liveness, clock, Lead::kEager, score);
+      keep(seeds, {score, std::move(tried)});
       if (good_enough()) return;
       // Long traces afford few passes, so the best comes early.
       if (graph_.ops > kGuidedOps && !lp_tried_ && !finished() && uses(SearchStep::kSpread)) spread(liveness, seeds);
@@ -188,7 +182,7 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
       for (int round = 0; round < 4; ++round) {
         const StepClock clock = window == 1 ? *now.timeline : guide_->smoothed(*now.timeline, window);
         const std::vector<Eviction>& given = first.given ? *first.given : nothing;
-        Tried next = attempt(liveness, clock, Lead::kEager, first.order, given, first.cancel);
+        Tried next = attempt(liveness, clock, Lead::kEager, first.score, given, first.cancel);
         if (finished()) return;
         if (!next.timeline || next.seconds >= now.seconds) break;
         now = std::move(next);
@@ -270,7 +264,7 @@ Found Search::run() {
 
 const char* to_string(SearchStep step) {
   constexpr const char* kNames[kSearchSteps] = {"replay", "fill",   "stretch",       "feedback",  "smooth",
-                                                "cancel", "latest-reload", "pool-first", "pieces", "lp", "transcribe", "hasten", "contention",
+                                                "cancel", "latest-reload", "pieces", "lp",     "transcribe", "hasten", "contention",
                                                 "postpone", "spread", "swap"};
   return kNames[static_cast<int>(step)];
 }

@@ -24,7 +24,6 @@ enum class SearchStep {
   kSmooth,        // with its stalls spread over neighbours
   kCancel,        // take superfluous evictions back
   kLatestReload,  // evict what can be reloaded last, too
-  kPoolFirst,     // in a cold pass, let what would be stored start in the pool, too
   kPieces,        // cut tensors
   kLp,            // round the solution of the linear program
   kTranscribe,    // write its schedule as it is, too, or follow it to the letter
@@ -34,7 +33,7 @@ enum class SearchStep {
   kSpread,        // of long traces start from evictions that stand evenly in time, too
   kSwap,          // exchange which whole tensors leave, one at a time
 };
-inline constexpr int kSearchSteps = 16;
+inline constexpr int kSearchSteps = 15;
 const char* to_string(SearchStep step);
 
 struct SearchOptions {

@@ -37,7 +37,7 @@ class Search {
  private:
   using Given = std::shared_ptr<const std::vector<Eviction>>;
   struct Seed {
-    SweepOrder order;
+    Score score = Score::kFarthestUse;
     Tried tried;
     Given given = {};  // what the linear program moves, to be kept
     bool cancel = true;
@@ -53,7 +53,7 @@ class Search {
     const double close = effort() == 0 ? kNearlyNothing : 1e-9;
     return ideal_seconds_ + enough_stall_ + close * ideal_seconds_;
   }
-  Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, SweepOrder order = {},
+  Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score = Score::kFarthestUse,
                 const std::vector<Eviction>& given = {}, bool cancel = true);
   Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
   Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
@@ -61,7 +61,7 @@ class Search {
   void search(std::int64_t piece_bytes);
   void search_pieces();
   bool learn_contention();
-  std::vector<SweepOrder> orders() const;
+  std::vector<Score> scores() const;
   void spread(const Liveness& liveness, std::vector<Seed>& seeds);
   void follow_lp(const Liveness& liveness, std::vector<Seed>& seeds);
   void transcribe(const LpGuide& guide);

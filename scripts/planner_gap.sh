@@ -19,7 +19,7 @@ gap() { build/planner_gap --bounds "$bounds" "$@"; }
   printf '\n## What each step is worth: the same without it (link load 2, HBM 50 %%, seeds 1 and 2)\n\n'
   printf '| without | number | median | 90th percentile | worst | mean | CPU s |\n|---|---|---|---|---|---|---|\n'
   gap --seeds 2 --load 2 --share 50 --summary nothing
-  for step in replay fill stretch feedback smooth cancel latest-reload pool-first pieces lp transcribe hasten contention postpone spread; do
+  for step in replay fill stretch feedback smooth cancel latest-reload pieces lp transcribe hasten contention postpone spread; do
     gap --seeds 2 --load 2 --share 50 --skip "$step" --summary "$step"
   done
   printf '\n## The same on 300 small random graphs\n\n'

@@ -44,12 +44,12 @@ struct Candidate {
 class Sweep {
  public:
   Sweep(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-        const std::vector<std::int32_t>& rank, SweepOrder order, EvictionLedger& ledger)
+        const std::vector<std::int32_t>& rank, Score score, EvictionLedger& ledger)
       : graph_(graph),
         liveness_(liveness),
         clock_(clock),
         rank_(rank),
-        order_(order),
+        score_(score),
         ledger_(ledger),
         next_piece_(liveness.gaps.size()),
         back_(liveness.positions),
@@ -85,7 +85,7 @@ class Sweep {
   const Liveness& liveness_;
   const StepClock& clock_;
   const std::vector<std::int32_t>& rank_;
-  const SweepOrder order_;
+  const Score score_;
   EvictionLedger& ledger_;
   std::vector<std::int32_t> next_piece_;            // by gap: pieces below it are evicted
   std::vector<std::vector<std::int32_t>> back_;     // units, by the position at which they are back early
@@ -159,7 +159,7 @@ void Sweep::offer(int g, int position) {
   const int next_use = gap.close - offset;
   if (next_use <= position) return;
   std::int64_t reach = next_use;
-  if (order_.score == Score::kFarthestReload) reach = gap.loads ? axis_start(gap.close, offset) : kForever;
+  if (score_ == Score::kFarthestReload) reach = gap.loads ? axis_start(gap.close, offset) : kForever;
   idle_.push({reach, next_use, gap.loads || !ledger_.clean(unit(g)), liveness_.piece_bytes(gap.tensor, 0),
               rank_[gap.tensor], g});
 }
@@ -221,7 +221,6 @@ Verdict Sweep::evict_piece(int g, int position) {
   const int tensor = liveness_.gaps[g].tensor;
   const bool choice = !liveness_.repeats && graph_.persistent[tensor] && !ledger_.clean(unit(g)) &&
                       liveness_.versions[liveness_.gaps[g].version].written < 0;
-  if (choice && order_.cold_start == ColdStart::kPoolFirst) start_in_pool(tensor);
   const Verdict verdict = ledger_.evict(unit(g), position);
   if (verdict != Verdict::kStoreLate || !choice || !start_in_pool(tensor)) return verdict;
   return ledger_.evict(unit(g), position);
@@ -243,7 +242,7 @@ bool Sweep::evict_best(int position) {
     }
     const int at = on_axis(gap, position);
     // How late it can be reloaded only falls as the link fills: look again before taking it for the best.
-    if (order_.score == Score::kFarthestReload && gap.loads && looks < kLooks) {
+    if (score_ == Score::kFarthestReload && gap.loads && looks < kLooks) {
       ++looks;
       ++looked_;
       const std::int64_t reach = ledger_.reload_start(unit(best.gap), at) - axis_shift(at - position);
@@ -365,7 +364,7 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph) {
 
 void take_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock, const std::vector<std::int32_t>& rank,
                     EvictionLedger& ledger, const std::vector<Eviction>& given) {
-  Sweep(graph, liveness, clock, rank, {}, ledger).take(given);
+  Sweep(graph, liveness, clock, rank, Score::kFarthestUse, ledger).take(given);
   for (int u = 0; u < liveness.units(); ++u) {
     const Gap& gap = liveness.gap(u);
     if (gap.loads || ledger.evicted(u) || (gap.open >= 0 && !ledger.clean(u)) || !ledger.pool_has_room(u)) continue;
@@ -374,16 +373,16 @@ void take_evictions(const FlatGraph& graph, const Liveness& liveness, const Step
 }
 
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              const std::vector<std::int32_t>& rank, Score score,
                               EvictionLedger& ledger, const std::vector<Eviction>& given) {
-  Sweep sweep(graph, liveness, clock, rank, order, ledger);
+  Sweep sweep(graph, liveness, clock, rank, score, ledger);
   sweep.take(given);
   return sweep.run(false);
 }
 
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger) {
-  Sweep(graph, liveness, clock, rank, {}, ledger).run(true);
+  Sweep(graph, liveness, clock, rank, Score::kFarthestUse, ledger).run(true);
 }
 
 }  // namespace hyperoffload

@@ -24,17 +24,12 @@ std::vector<std::int32_t> rank_by_name(const Graph& graph);
 void choose_on_demand(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
                       const std::vector<std::int32_t>& rank, EvictionLedger& ledger);
 
-// What starts in HBM has no pool copy. In one cold pass a tensor that would have to be stored to leave
-// may start in the pool instead, if its first load hides, too: when its store would be late, or, with
-// kPoolFirst, always (it leaves the link out to what has no such choice).
-enum class ColdStart { kStoreFirst, kPoolFirst };
+// What starts in HBM has no pool copy. In one cold pass a tensor whose store would be late may start in the pool instead, if
+// its first load hides, too.
+//
 // kFarthestReload takes what can be reloaded last, as the link stands, and of equals what is used first:
 // where the link is nearly full, that spaces the loads instead of piling them up before the last uses.
 enum class Score { kFarthestUse, kFarthestReload };
-struct SweepOrder {
-  Score score = Score::kFarthestUse;
-  ColdStart cold_start = ColdStart::kStoreFirst;
-};
 
 // Only `given` ones, whoever waits, and whatever is still too much; and what may leave at no cost.
 void take_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock, const std::vector<std::int32_t>& rank,
@@ -43,7 +38,7 @@ void take_evictions(const FlatGraph& graph, const Liveness& liveness, const Step
 // `given` leave first, whoever waits; the sweep adds what is still too much.
 // Returns how many candidates it looked at: the work it took.
 std::int64_t choose_evictions(const FlatGraph& graph, const Liveness& liveness, const StepClock& clock,
-                              const std::vector<std::int32_t>& rank, SweepOrder order,
+                              const std::vector<std::int32_t>& rank, Score score,
                               EvictionLedger& ledger, const std::vector<Eviction>& given = {});
 
 }  // namespace hyperoffload

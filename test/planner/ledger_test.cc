@@ -127,7 +127,7 @@ TEST_CASE("eviction ledger: restoring everything leaves bytes and link time as t
     const Liveness liveness(flat, {c.repeats, 300});
     const StepClock clock(flat, ideal, 1000);
     EvictionLedger ledger(flat, liveness, clock);
-    choose_evictions(flat, liveness, clock, rank_by_name(c.graph), SweepOrder{}, ledger);
+    choose_evictions(flat, liveness, clock, rank_by_name(c.graph), Score::kFarthestUse, ledger);
     CHECK(ledger.bytes_over(0, liveness.positions) <= c.hardware.hbm_capacity.value);
     const std::vector<std::int32_t> history = ledger.history();
     CHECK_FALSE(history.empty());

@@ -33,7 +33,7 @@ struct Guided {
         ideal(walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true})),
         liveness(flat, {repeats, piece_bytes}),
         clock(flat, ideal, 1000),
-        guide(lp_guide(flat, liveness, rank_by_name(graph), ideal.last_iteration, {12})) {}
+        guide(lp_guide(flat, liveness, rank_by_name(graph), ideal.last_iteration, {12, 6e7})) {}
 };
 
 FamilyCase tight(Family family, std::uint64_t seed, int ops) {
