@@ -43,7 +43,7 @@ const answerSection = (data) => {
     el("p", { class: "verdict" }, verdictOf(r)),
     r.reason ? el("p", { class: "say" }, r.reason) : null,
     el("dl", { class: "tiles" }, tiles),
-    data.answer.split("\n").filter(Boolean).map((line) => el("p", { class: "say" }, line)));
+    data.answer.split("\n").filter(Boolean).map((line) => el("p", { class: "say" }, prose(line))));
 };
 
 const timeBar = (r, longest) =>
@@ -131,7 +131,7 @@ const linksSection = (data) => {
   return el("section", { id: "links" }, el("h2", {}, "Transfers, and what binds"),
     table("Each way, over one iteration: hidden is the time with an op running meanwhile", [["policy", "left"], ["direction", "left"], "transfers", "bytes", "under way", "of the time", "hidden", "exposed"], rows),
     el("h3", {}, "What binds"),
-    el("ul", { class: "plain" }, binding.map((r) => el("li", {}, el("b", {}, r.policy), `: ${r.binding.sentence}`))));
+    el("ul", { class: "plain" }, binding.map((r) => el("li", {}, el("b", {}, r.policy), `: ${prose(r.binding.sentence)}`))));
 };
 
 // What is within rounding is nothing.

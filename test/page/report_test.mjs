@@ -66,6 +66,15 @@ test("every figure on the page is that of results.json", async () => {
   await p.close();
 });
 
+test("an arrow in a sentence is one character, which no line's end parts", async () => {
+  const { page: p } = await openPage(browser, page);
+  for (const text of [await p.textContent("#links ul.plain"), await p.textContent("#answer")]) {
+    assert.match(text, /pool → HBM/);
+    assert.doesNotMatch(text, /->/);
+  }
+  await p.close();
+});
+
 test("the longest waits say what was waited for, and what that waited for", async () => {
   const { page: p } = await openPage(browser, page);
   const worst = results.find((r) => r.policy === "graph").stalls.worst;
