@@ -30,6 +30,8 @@ constexpr double kFree = 1e-4;
 constexpr double kNearly = 1e-3;
 // An arena of pieces that much above HBM needs more room than whole tensors, where those fit.
 constexpr double kFarAbove = 0.05;
+// Plans with tensors that move in pieces, each with less room by what the arena before was too high.
+constexpr int kMovingAgain = 3;
 
 // Follows residencies and keeps them as rectangles, by source.
 class Recorder final : public ResidencyListener {
@@ -216,9 +218,9 @@ class RoomSearch {
       : graph_(graph), iterations_(iterations), plan_for_(plan_for), lowest_(lowest), bare_(bare_seconds) {}
 
   // With whole tensors, or with pieces: ever less room until an arena fits, then halfway back.
-  void search(bool whole, bool moves) {
+  void search(Parts parts, bool moves) {
     double too_little = 0, enough = 1;  // shares: none that small fits; one that large does, or stalls more than the best
-    double over = whole ? 0 : share_of(lowest_.height - graph_.machine.hbm), least = bare_;
+    double over = parts == Parts::kNone ? 0 : share_of(lowest_.height - graph_.machine.hbm), least = bare_;
     // Without loads there is nothing to start later.
     for (int again = 0, step = moves ? 0 : 1; again < kPlanAgain && !finished() && enough - too_little >= kFinest; ++again) {
       double share = enough < 1 ? (too_little + enough) / 2 : kFirstShare * step * (step + 1) / 2;
@@ -228,7 +230,7 @@ class RoomSearch {
       else
         ++step;
       try {
-        const Verdict verdict = judge(share, whole);
+        const Verdict verdict = judge(share, parts);
         (verdict.fits || verdict.worse ? enough : too_little) = share;
         if (verdict.broken) continue;
         over = share_of(verdict.height - graph_.machine.hbm);
@@ -240,6 +242,18 @@ class RoomSearch {
       // Plans for more room than `too_little` leaves don't fit; what lies between gains next to nothing.
       if (best_ && seconds_ - least <= kNearly * bare_) break;
     }
+  }
+
+  // From the room on in which whole tensors fit: what moves in pieces hardly fits into less.
+  void move_in_pieces() {
+    double share = share_of(graph_.machine.hbm - arena_.planned_for);
+    for (int again = 0; again < kMovingAgain && best_ && !finished(); ++again) try {
+        const Verdict verdict = judge(share, Parts::kMoving);
+        if (verdict.broken || verdict.fits || verdict.worse) return;
+        share += share_of(verdict.height - graph_.machine.hbm);
+      } catch (const InfeasibleError&) {
+        return;
+      }
   }
 
   bool finished() const { return seconds_ <= bare_ * (1 + kFree); }
@@ -259,10 +273,10 @@ class RoomSearch {
   }
 
   // The plan that does without this share of HBM.
-  Verdict judge(double share, bool whole) {
+  Verdict judge(double share, Parts parts) {
     const std::int64_t hbm = graph_.machine.hbm;
     const std::int64_t room = hbm - static_cast<std::int64_t>(share * static_cast<double>(hbm));
-    Plan plan = plan_for_({room, whole});
+    Plan plan = plan_for_({room, parts});
     plan.room = Bytes(room);
     Verdict verdict;
     if (!check_plan(*graph_.graph, plan, limits_of(graph_), iterations_).empty()) return verdict;
@@ -307,9 +321,11 @@ Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations, const Pl
   RoomSearch search(graph, iterations, plan_for, first,
                     walk_plan(graph, plan, {iterations, WalkRecord::kNothing}).last_iteration);
   // What whole tensors take then bounds what pieces may: those that take longer aren't packed.
-  search.search(true, !plan.actions.empty());
+  search.search(Parts::kNone, !plan.actions.empty());
+  const bool pieces = in_pieces(graph, plan);
+  if (pieces) search.move_in_pieces();
   const double over = static_cast<double>(first.height - hbm) / static_cast<double>(hbm);
-  if (in_pieces(graph, plan) && (!search.best() || over < kFarAbove)) search.search(false, true);
+  if (pieces && (!search.best() || over < kFarAbove)) search.search(Parts::kAny, true);
   if (search.best()) {
     plan = std::move(*search.best());
     return search.arena();

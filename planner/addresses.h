@@ -30,12 +30,14 @@ Arena give_addresses(const FlatGraph& graph, Plan& plan, int iterations);
 // InfeasibleError): with loads that start no earlier than they have to (passes/late_loads.h), for a little
 // less HBM, until an arena fits, then for a little more between the last that fit and the first that didn't.
 // So with whole tensors (a stretch that is partly there has room for pieces only: parts of tensors fragment most),
-// then with pieces, packed only where they take less time than what fits. What stalls least is kept;
-// at most kPlanAgain plans each. InfeasibleError if none fits.
+// with as much room with tensors that leave whole and move in pieces (a stream then needs no room for all of a tensor that
+// has only begun to come), then with pieces, both packed only where they take less time than what fits. What stalls
+// least is kept; at most kPlanAgain plans each. InfeasibleError if none fits.
 inline constexpr int kPlanAgain = 8;
+enum class Parts { kNone, kMoving, kAny };  // of a tensor, in HBM without the others
 struct PlanRequest {
   std::int64_t hbm;
-  bool whole;  // no tensor in pieces
+  Parts parts;
 };
 using PlanFor = std::function<Plan(const PlanRequest&)>;
 Arena fit_addresses(const FlatGraph& graph, Plan& plan, int iterations, const PlanFor& plan_for);

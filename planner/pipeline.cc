@@ -241,6 +241,7 @@ void Search::swap_whole() {
 
 void Search::search_all() {
   search(0);
+  if (options_.leave_whole) return move_in_pieces();
   search_pieces();
   if (uses(SearchStep::kTranscribe)) follow_schedules();
   swap_whole();

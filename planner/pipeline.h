@@ -43,6 +43,7 @@ struct SearchOptions {
   double enough_stall = 0;  // proven or all that is asked for: a plan that reaches it ends the search
   bool exact = false;       // what comes near the least proven does not
   const ScheduleGuide* guided = nullptr;  // nothing else
+  bool leave_whole = false;  // no tensor stays in part: pieces leave together and come back one by one (skip kPieces and kTranscribe)
 };
 
 struct Found {

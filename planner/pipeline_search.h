@@ -1,5 +1,5 @@
 // The search behind pipeline.h: what its steps share. pipeline.cc chooses, places and judges; pipeline_program.cc follows
-// the linear program.
+// the linear program; pipeline_moving.cc moves whole tensors in pieces.
 #pragma once
 
 #include <algorithm>
@@ -60,6 +60,7 @@ class Search {
   const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   void search(std::int64_t piece_bytes);
   void search_pieces();
+  void move_in_pieces();
   bool learn_contention();
   std::vector<Score> scores() const;
   void spread(const Liveness& liveness, std::vector<Seed>& seeds);

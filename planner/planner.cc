@@ -127,9 +127,13 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
   check_capacity(flat, *liveness);
   const bool exceeded = *std::max_element(liveness->resident.begin(), liveness->resident.end()) > flat.machine.hbm;
   if (!options.addresses) liveness.reset();  // the search has its own: long traces fill memory
-  const auto search = [&](const FlatGraph& guide, bool late, std::uint32_t skip) {
+  const auto search = [&](const FlatGraph& guide, bool late, Parts parts) {
     const double enough = std::max(options.enough_stall, outcome.plan.bound->stall.value);
-    const SearchOptions limits{options.iterations, options.effort, skip, enough, options.exact, options.guided};
+    // The linear program's own schedule moves parts, too.
+    constexpr std::uint32_t kLeavesParts = 1U << static_cast<int>(SearchStep::kPieces) | 1U << static_cast<int>(SearchStep::kTranscribe);
+    const std::uint32_t skip = options.skip | (parts == Parts::kAny ? 0U : kLeavesParts);
+    const SearchOptions limits{options.iterations, options.effort, skip, enough, options.exact, options.guided,
+                               parts == Parts::kMoving && (options.skip & kLeavesParts) == 0};
     const bool slack = options.read_slack != 0 || options.write_slack != 0;
     Found found = slack ? search_plan(with_slack(guide, options), ideal, limits) : search_plan(guide, ideal, limits);
     if (late)
@@ -138,13 +142,13 @@ PlanOutcome make_plan(const Graph& graph, const Hardware& hardware, const Planne
     found.plan.bound = outcome.plan.bound;
     return std::move(found.plan);
   };
-  if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat, false, options.skip);
+  if (pool_takes_part(flat) || exceeded) outcome.plan = search(flat, false, Parts::kAny);
   if (options.addresses)
     outcome.arena = fit_addresses(flat, outcome.plan, options.iterations, [&](const PlanRequest& wanted) {
       FlatGraph smaller = flat;
       smaller.machine.hbm = wanted.hbm;
       check_capacity(smaller, *liveness);
-      return search(smaller, true, options.skip | (wanted.whole ? 1U << static_cast<int>(SearchStep::kPieces) : 0U));
+      return search(smaller, true, wanted.parts);
     });
   const Walk walk = walk_plan(flat, outcome.plan, {options.iterations, WalkRecord::kNothing, false});
   HYPER_CHECK(!walk.stuck, "the walk gets stuck on a plan that the checker passed");

@@ -44,7 +44,12 @@ fits in several orders; for small instances a search that would prove the least 
 an item where what it overlaps weighs least and takes that out again (`planner/pack/ejection.h`). Where the arena stays above
 HBM, plans are made again: loads start no earlier than they have to (`planner/passes/late_loads.h`), which leaves fewer instants
 full, no tensor goes in pieces, and less of HBM may be in use at once (`room_bytes` in the plan), the least that is needed for
-an arena that fits. Then with pieces, too, where that may stall less.
+an arena that fits. Then with tensors that leave whole and come in pieces (`planner/pipeline_moving.cc`): no stretch stays in
+part, yet a stream needs no room for what of a tensor hasn't begun to come. Then with any pieces, too, where that may stall less.
+
+Llama decode is such a stream, of weights, with 348 MB of HBM beside the caches and both embeddings. While `gate_up` reads two tensors of 117 MB a
+third doesn't fit by 4 MB, and whole tensors leave the link idle for that op, 32 times 0.15 ms: 65.75 ms of stall. In pieces that move:
+61.27, with 60.88 where there are no addresses and 0.5 % fewer bytes move, since parts of 98 tensors stay.
 
 *Proven*: what no packing of that plan is lower than (`planner/pack/clique_bound.h`), above its live peak. Addresses are the same
 in every iteration, and hold in the walk's order of takes and frees and in the program's; what is there at the

@@ -277,3 +277,58 @@ TEST_CASE("addresses: a replay whose transfers come at other times than planned 
           "[0, 4), where \"x\", written by op \"op0\", still lies at [0, 4)");
   }
 }
+
+namespace {
+
+// Layers of three weights of `bytes` each: two for one op, then one for another. With room for two and three quarters
+// none can stay, so that each whole one passes the link (1 B/s each way) once an iteration.
+Graph layers_of_three(int layers, std::int64_t bytes, double seconds) {
+  Toy t;
+  for (int k = 0; k < layers; ++k) {
+    const std::string layer = std::to_string(k);
+    const TensorId gate = t.weight("gate" + layer, bytes), up = t.weight("up" + layer, bytes);
+    t.op(seconds, {gate, up});
+    t.op(seconds, {t.weight("down" + layer, bytes)});
+  }
+  return t.build();
+}
+
+}  // namespace
+
+TEST_CASE("addresses: whole tensors that move in pieces keep the link busy where whole ones wait for room") {
+  constexpr int kLayers = 4;
+  constexpr std::int64_t kBytes = 64;
+  constexpr double kSeconds = 10;
+  const Graph graph = layers_of_three(kLayers, kBytes, kSeconds);
+  const Hardware hardware = toy::machine(2 * kBytes + 3 * kBytes / 4);
+  const FlatGraph flat(graph, hardware);
+  const Walk ideal = walk_plan(flat, Plan{}, {1, WalkRecord::kLastIteration, true});
+  SearchOptions options;
+  options.iterations = 3;
+  options.skip = 1U << static_cast<int>(SearchStep::kPieces) | 1U << static_cast<int>(SearchStep::kTranscribe);
+  const double stream = 3 * kLayers * static_cast<double>(kBytes);
+  // Whole ones: nothing more fits beside the two while they are read.
+  CHECK(search_plan(flat, ideal, options).walk.last_iteration >= stream + kLayers * kSeconds - 1e-6);
+  options.leave_whole = true;
+  const Found found = search_plan(flat, ideal, options);
+  CHECK(found.walk.last_iteration <= stream * 1.001);
+  REQUIRE(check_plan(graph, found.plan, limits_of(hardware), 3).empty());
+  // All of each comes back.
+  std::vector<std::int64_t> loaded(graph.tensors().size());
+  for (const Action& action : found.plan.actions)
+    if (action.kind == ActionKind::kPrefetch && action.scope == IterationScope::kEvery)
+      loaded[action.tensor.index()] += action.bytes().value;
+  CHECK(loaded == std::vector<std::int64_t>(graph.tensors().size(), kBytes));
+}
+
+TEST_CASE("addresses: a plan whose parts of tensors don't fit streams whole ones in pieces, at the link's speed") {
+  const Graph graph = layers_of_three(4, 64, 10);
+  const Hardware hardware = toy::machine(2 * 64 + 48);
+  PlannerOptions options = with_addresses(3);
+  const PlanOutcome moving = make_plan(graph, hardware, options);
+  CHECK(moving.plan.prediction->iteration.value <= 12 * 64 * 1.001);
+  REQUIRE(check_plan(graph, moving.plan, limits_of(hardware), 3).empty());
+  CHECK(simulate_plan(graph, moving.plan, hardware, 3).npus.front().hbm_peak.value <= moving.arena->height);
+  options.skip = 1U << static_cast<int>(SearchStep::kPieces);
+  CHECK(make_plan(graph, hardware, options).plan.prediction->iteration.value >= 12 * 64 + 4 * 10 - 1e-6);
+}
