@@ -32,7 +32,7 @@ constexpr std::size_t kSeeds = 4;
 
 }  // namespace
 
-Search::Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
+PlanSearch::PlanSearch(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options)
     : graph_(graph),
       options_(options),
       rank_(rank_by_name(*graph.graph)),
@@ -47,7 +47,7 @@ Search::Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& o
   guide_.emplace(graph, ideal, transfers);
 }
 
-Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score,
+Tried PlanSearch::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score,
                       const std::vector<Eviction>& given, bool cancel) {
   EvictionLedger ledger(graph_, liveness, clock);
   try {
@@ -63,7 +63,7 @@ Tried Search::attempt(const Liveness& liveness, const StepClock& clock, Lead lea
   return place(liveness, clock, lead, ledger);
 }
 
-Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger) {
+Tried PlanSearch::place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger) {
   best_.spend(graph_.ops + liveness.units());
   if (lead == Lead::kEager && uses(SearchStep::kReplay))
     if (Tried tried = place_replayed(liveness, clock, ledger); tried.timeline) return tried;
@@ -73,7 +73,7 @@ Tried Search::place(const Liveness& liveness, const StepClock& clock, Lead lead,
 }
 
 // By the replay; where the plan turns out slower than that, by the firm one, too.
-Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger) {
+Tried PlanSearch::place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger) {
   Tried best;
   for (const bool firm : {false, true}) {
     auto replayed = place_by_replay(graph_, liveness, clock, *guide_, rank_, ledger, firm);
@@ -96,7 +96,7 @@ Tried Search::place_replayed(const Liveness& liveness, const StepClock& clock, c
 }
 
 // The walk holds until the next one is judged.
-const Walk& Search::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
+const Walk& PlanSearch::judge(const Liveness& liveness, const StepClock& clock, const Placements& placements) {
   const Walk& walk = best_.judge(write_plan(graph_, liveness, clock, rank_, placements));
   if (liveness.units() == static_cast<int>(liveness.gaps.size()) && !walk.stuck)
     whole_best_ = std::min(whole_best_, walk.last_iteration);
@@ -104,7 +104,7 @@ const Walk& Search::judge(const Liveness& liveness, const StepClock& clock, cons
 }
 
 // What a piece takes on the link is at least so many latencies.
-std::int64_t Search::piece_size(int parts, double latencies) const {
+std::int64_t PlanSearch::piece_size(int parts, double latencies) const {
   const std::int64_t largest = *std::max_element(graph_.bytes.begin(), graph_.bytes.end());
   const NpuMachine& m = graph_.machine;
   const double worth = latencies * std::max(m.read_latency * m.read_bandwidth, m.write_latency * m.write_bandwidth);
@@ -112,12 +112,12 @@ std::int64_t Search::piece_size(int parts, double latencies) const {
       {(largest + parts - 1) / parts, static_cast<std::int64_t>(worth), m.allocation.granularity.value, 1});
 }
 
-std::vector<Score> Search::scores() const {
+std::vector<Score> PlanSearch::scores() const {
   if (!uses(SearchStep::kLatestReload)) return {Score::kFarthestUse};
   return {Score::kFarthestUse, Score::kFarthestReload};
 }
 
-void Search::search(std::int64_t piece_bytes) {
+void PlanSearch::search(std::int64_t piece_bytes) {
   const Liveness liveness(graph_, {options_.iterations > 1, piece_bytes});
   const StepClock& guide = *guide_;
   attempt(liveness, guide, Lead::kLate);
@@ -156,13 +156,13 @@ void Search::search(std::int64_t piece_bytes) {
   if (uses(SearchStep::kFeedback)) replan(liveness, std::move(seeds));
 }
 
-void Search::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
+void PlanSearch::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
   const auto filled = spread_evictions(graph_, liveness, *guide_, piece_size(std::numeric_limits<int>::max()));
   if (filled) keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
 }
 
 // The best few, by time, each time once: timelines take memory.
-void Search::keep(std::vector<Seed>& seeds, Seed seed) {
+void PlanSearch::keep(std::vector<Seed>& seeds, Seed seed) {
   if (!seed.tried.timeline) return;
   const auto at = std::upper_bound(seeds.begin(), seeds.end(), seed, [](const Seed& a, const Seed& b) {
     return a.tried.seconds < b.tried.seconds;
@@ -173,7 +173,7 @@ void Search::keep(std::vector<Seed>& seeds, Seed seed) {
 }
 
 // Again on the timelines of the best seeds, as they are and with their stalls spread, while that helps.
-void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
+void PlanSearch::replan(const Liveness& liveness, std::vector<Seed> seeds) {
   const std::vector<Eviction> nothing;
   for (const Seed& first : seeds)
     for (int window : {1, 3, 9, 21, 61, 181}) {
@@ -192,7 +192,7 @@ void Search::replan(const Liveness& liveness, std::vector<Seed> seeds) {
 
 // Pieces pay if there is work left for several passes over them: fine ones, else coarser ones; and finer ones yet
 // where a short trace affords them.
-void Search::search_pieces() {
+void PlanSearch::search_pieces() {
   bool cut_once = false;
   for (int parts : {16, 8, 4, 64}) {
     if (finished() || !uses(SearchStep::kPieces)) break;
@@ -212,7 +212,7 @@ void Search::search_pieces() {
 
 // Copies beside an op that wants all of HBM's bandwidth make it longer, which no placement looks at: from here on ops
 // take what they took in the best plan. False if that is nothing new.
-bool Search::learn_contention() {
+bool PlanSearch::learn_contention() {
   if (!best_.found() || graph_.engines > 1 || !uses(SearchStep::kContention)) return false;
   Walk packed;
   packed.ops = best_.walk().ops;
@@ -228,7 +228,7 @@ bool Search::learn_contention() {
 }
 
 // Where pieces gained nothing.
-void Search::swap_whole() {
+void PlanSearch::swap_whole() {
   if (!whole_ || whole_best_ > best_.seconds() * (1 + 1e-9) || good_enough() || !uses(SearchStep::kSwap)) return;
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   const double pass = graph_.ops + whole.units();
@@ -239,7 +239,7 @@ void Search::swap_whole() {
   judge(whole, swapped->clock, swapped->placements);
 }
 
-void Search::search_all() {
+void PlanSearch::search_all() {
   search(0);
   if (options_.leave_whole) return move_in_pieces();
   search_pieces();
@@ -248,7 +248,7 @@ void Search::search_all() {
   for (int rounds = 0; rounds < 2 && !finished() && learn_contention(); ++rounds) search_pieces();
 }
 
-Found Search::run() {
+Found PlanSearch::run() {
   if (options_.guided)
     search_guided(*options_.guided);
   else
@@ -271,7 +271,7 @@ const char* to_string(SearchStep step) {
 }
 
 Found search_plan(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options) {
-  return Search(graph, ideal, options).run();
+  return PlanSearch(graph, ideal, options).run();
 }
 
 }  // namespace hyperoffload

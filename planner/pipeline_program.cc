@@ -20,7 +20,7 @@ constexpr double kScheduleRooms[] = {0, 0.001, 0.002, 0.005, 0.02};
 }  // namespace
 
 // The linear program's own schedule. It knows of one pass, and nothing of pinned tensors.
-void Search::transcribe(const LpGuide& guide) {
+void PlanSearch::transcribe(const LpGuide& guide) {
   if (options_.iterations > 1 || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
   for (int parts : {16, 64, 256}) {
     double seconds = std::numeric_limits<double>::infinity();
@@ -41,7 +41,7 @@ void Search::transcribe(const LpGuide& guide) {
 }
 
 // What the linear program would move, on its timeline and on the ops' own.
-void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
+void PlanSearch::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
   const bool first = !std::exchange(lp_tried_, true);
   if (first) lp_ = lp_guide(graph_, liveness, rank_, ideal_seconds_, kGuideEffort[effort()]);
   if (!lp_) return;
@@ -64,7 +64,7 @@ void Search::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
     }
 }
 
-void Search::search_guided(const ScheduleGuide& schedule) {
+void PlanSearch::search_guided(const ScheduleGuide& schedule) {
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   attempt(whole, *guide_, Lead::kLate);
   if (good_enough()) return;
@@ -72,7 +72,7 @@ void Search::search_guided(const ScheduleGuide& schedule) {
 }
 
 // The program's schedule for a little less HBM and bandwidth.
-void Search::follow_schedule(const Liveness& whole, double room) {
+void PlanSearch::follow_schedule(const Liveness& whole, double room) {
   FlatGraph less = graph_;
   less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
   less.machine.read_bandwidth *= 1 - room;
@@ -82,7 +82,7 @@ void Search::follow_schedule(const Liveness& whole, double room) {
 }
 
 // To the letter.
-void Search::follow(const ScheduleGuide& schedule) {
+void PlanSearch::follow(const ScheduleGuide& schedule) {
   const std::int64_t pays = piece_size(std::numeric_limits<int>::max());
   const std::int64_t least = std::max<std::int64_t>(1, graph_.machine.allocation.granularity.value);
   // The last: only those pieces that the program asks for, however small, since latency makes them dear.
@@ -105,7 +105,7 @@ void Search::follow(const ScheduleGuide& schedule) {
 }
 
 // Of a repeated body; one pass has transcribe().
-void Search::follow_schedules() {
+void PlanSearch::follow_schedules() {
   if (options_.iterations == 1 || !lp_ || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
   const Liveness whole(graph_, {true, 0});
   for (double room : kScheduleRooms) {

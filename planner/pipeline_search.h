@@ -29,9 +29,9 @@ struct Tried {
   std::optional<StepClock> timeline;
 };
 
-class Search {
+class PlanSearch {
  public:
-  Search(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options);
+  PlanSearch(const FlatGraph& graph, const Walk& ideal, const SearchOptions& options);
   Found run();
 
  private:
