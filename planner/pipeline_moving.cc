@@ -7,7 +7,7 @@ namespace hyperoffload {
 
 // A tensor that comes in pieces needs room for each only when that starts, and one that leaves gives it back as each is
 // stored. What leaves is what the best plan of whole tensors moves.
-void Search::move_in_pieces() {
+void PlanSearch::move_in_pieces() {
   if (!whole_) return;
   const Liveness whole(graph_, {options_.iterations > 1, 0});
   for (int parts : {16, 64}) {
