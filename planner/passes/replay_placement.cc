@@ -38,6 +38,7 @@ class Replayer {
   int P() const { return liveness_.positions; }
   int Q() const { return laps_ * P(); }
   void build_profile();
+  void find_taken();
   void find_loads();
   bool guided() const { return !input_.not_before.empty(); }
   // What its load waits for: the position that it is released at; -1: its turn among the others.
@@ -82,6 +83,8 @@ class Replayer {
   int settled_ = -1;
   int refused_ = -2;  // what had ended when a load was put off
   std::vector<int> awaited_;                // by position: loads for it that have not arrived
+  std::vector<std::int64_t> unstarted_;     // and the bytes of those that have not started
+  std::vector<std::int64_t> taken_;         // by position of one lap: bytes that its op takes when it starts
   std::vector<std::vector<Load>> release_;  // by position
   std::priority_queue<Load, std::vector<Load>, std::greater<>> released_;
   int loading_for_ = 0;  // position
@@ -118,8 +121,21 @@ void Replayer::build_profile() {
   profile_ = MemoryProfile(bytes);
 }
 
+void Replayer::find_taken() {
+  taken_.assign(P(), 0);
+  for (int t = 0; t < graph_.tensors; ++t) {
+    const auto accesses = graph_.graph->accesses(TensorId(t));
+    if (graph_.persistent[t] || accesses.empty()) continue;
+    taken_[graph_.graph->is_input(TensorId(t)) ? 0 : accesses.front().op.value + 1] += graph_.bytes[t];
+  }
+  for (int op = 0; op < graph_.ops; ++op) taken_[op + 1] += graph_.workspace[op];
+  for (int u = 0; u < liveness_.units(); ++u)
+    if (const Gap& gap = liveness_.gap(u); input_.evicted[u] && !gap.loads) taken_[gap.close % P()] += liveness_.unit_bytes(u);
+}
+
 void Replayer::find_loads() {
   awaited_.assign(Q(), 0);
+  unstarted_.assign(Q(), 0);
   release_.resize(Q());
   for (std::size_t i = 0; i < input_.loads.size(); ++i) {
     const int unit = input_.loads[i], order = static_cast<int>(i);
@@ -128,7 +144,10 @@ void Replayer::find_loads() {
     for (int lap = liveness_.repeats ? -1 : 0; lap < laps_; ++lap) {
       const int use = liveness_.gap(unit).close + lap * P();
       if (use < 0) continue;
-      if (use < Q()) ++awaited_[use];
+      if (use < Q()) {
+        ++awaited_[use];
+        unstarted_[use] += liveness_.unit_bytes(unit);
+      }
       if (not_before < 0) continue;
       const int from = std::max(0, not_before + lap * P());
       if (from < Q()) release_[from].push_back({use, order, unit, lap, true});
@@ -171,12 +190,14 @@ bool Replayer::try_load(int q) {
   const std::optional<Load> first = next_load();
   if (!first) return false;
   const int lap = first->lap, use = first->use;
-  // What q itself waits for is counted there already.
   // What stands behind nothing but the iteration's start may come before its inputs.
   const int from = q > 0 && settled_ % P() == 0 ? q - 1 : q;
   std::int64_t room = graph_.machine.hbm - profile_.max(from, std::max(q + 1, std::min(use, Q())));
   if (use > q && refused_ == settled_) return false;
-  if (use <= q && room >= 0) room = std::numeric_limits<std::int64_t>::max();
+  // What q waits for is counted there already, and may come before there is room for what its op takes.
+  if (use <= q)
+    room = room >= 0 ? std::numeric_limits<std::int64_t>::max()
+                     : graph_.machine.hbm - (profile_.at(q) - unstarted_[q] - taken_[q % P()]);
   std::int64_t bytes = 0;
   for (std::optional<Load> load = first; load && load->lap == lap && load->unit == first->unit + loading_ &&
                                          liveness_.gap_of_unit[load->unit] == liveness_.gap_of_unit[first->unit];
@@ -196,6 +217,7 @@ bool Replayer::try_load(int q) {
     return false;
   }
   add(from, use, bytes);
+  if (use < Q()) unstarted_[use] -= bytes;
   loading_for_ = use;
   load_end_ = now_ + ideal_.ticks(graph_.machine.load_seconds(bytes));
   return true;
@@ -288,6 +310,7 @@ std::optional<Replayed> Replayer::run() {
     if (const int s = store_of_slot_[liveness_.slot(u)]; input_.evicted[u] && s >= 0)
       waits_for_[s].emplace_back(u, liveness_.gap(u).next_turn ? 1 : 0);
   build_profile();
+  find_taken();
   find_loads();
   placed_.evicted = input_.evicted;
   extra_.assign(P(), 0);

@@ -4,7 +4,7 @@
 // Ops keep the durations of a timeline without stalls, and wait as they will in the plan's walk. A load starts
 // when its link is free, its gap is open, its bytes are stored, and HBM, as now known and as expected up to its
 // use (pending stores give back their bytes when they were expected to; late ones are put off), has room for
-// it; pieces of one tensor that fit together move as one. What starts is anchored behind all that had ended by
+// it; pieces of one tensor that fit together move as one. What an op waits for may come while what it writes has no room yet. What starts is anchored behind all that had ended by
 // then, so that program order finds the same room. A repeated body is replayed three times and the last is
 // kept. What is put off while an op waits for room may find that room in the plan before the op does; then the
 // plan is slower than its replay. `firm` puts it off until that op has ended. What may not be loaded before an op has told that it is

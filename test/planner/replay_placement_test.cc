@@ -113,6 +113,25 @@ TEST_CASE("replay placement: a store that never begins, because nobody waits for
   }
 }
 
+TEST_CASE("replay placement: what an op reads may come before there is room for what it writes") {
+  // Behind op0 20 B are free: w (20 B) comes till 30 s, beside the store of s (30 B) that makes room for y at 40 s. s comes
+  // back behind op1, from 50 to 80 s, and op2 ends at 90.
+  Toy t;
+  const TensorId w = t.weight("w", 20), s = t.activation("s", 30), y = t.activation("y", 30);
+  t.op(10, {}, {s});
+  t.last().workspace = Bytes(20);
+  t.op(10, {w}, {y});
+  t.op(10, {s});
+  Row row(t.build(), machine(50, 1, 1), false);
+  EvictionLedger ledger(row.flat, row.liveness, row.clock);
+  choose_evictions(row.flat, row.liveness, row.clock, row.rank, Score::kFarthestUse, ledger);
+  const auto replayed = place_by_replay(row.flat, row.liveness, row.clock, row.clock, row.rank, ledger);
+  REQUIRE(replayed);
+  CHECK(replayed->clock.seconds(replayed->clock.period()) == Approx(90).epsilon(1e-6));
+  const Plan plan = write_plan(row.flat, row.liveness, replayed->clock, row.rank, replayed->placements);
+  CHECK(walk_plan(row.flat, plan, {1, WalkRecord::kNothing, false}).last_iteration == Approx(90));
+}
+
 TEST_CASE("replay placement: a load takes the room a store gives back while an op runs") {
   // op0 (10 s) writes a (10 B); op1 (10 s) does nothing with it; op2 reads w, which starts in the pool; op3 reads
   // a. HBM 10 B; 1 B/s both ways. a is stored from 10 to 20, w loaded from 20 to 30 (op2 waits till then), runs till
