@@ -103,7 +103,7 @@ class LeastSearch {
   double allowed_ = 0;
   std::int64_t proven_ = 0, start_ = 0;  // below `start_` a plan is not to be expected
   std::optional<LeastHbm> best_;
-  std::optional<LeastSchedule> guide_;
+  std::optional<ScheduleProgram> guide_;
 };
 
 void LeastSearch::prove() {

@@ -1,5 +1,6 @@
 // The steps of the search that follow the linear program.
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -71,16 +72,6 @@ void PlanSearch::search_guided(const ScheduleGuide& schedule) {
   follow(schedule);
 }
 
-// The program's schedule for a little less HBM and bandwidth.
-void PlanSearch::follow_schedule(const Liveness& whole, double room) {
-  FlatGraph less = graph_;
-  less.machine.hbm -= static_cast<std::int64_t>(room * static_cast<double>(less.machine.hbm));
-  less.machine.read_bandwidth *= 1 - room;
-  less.machine.write_bandwidth *= 1 - room;
-  const auto schedule = schedule_guide(less, whole, rank_, ideal_seconds_);
-  if (schedule) follow(*schedule);
-}
-
 // To the letter.
 void PlanSearch::follow(const ScheduleGuide& schedule) {
   const std::int64_t pays = piece_size(std::numeric_limits<int>::max());
@@ -106,11 +97,17 @@ void PlanSearch::follow(const ScheduleGuide& schedule) {
 
 // Of a repeated body; one pass has transcribe().
 void PlanSearch::follow_schedules() {
-  if (options_.iterations == 1 || !lp_ || std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
-  const Liveness whole(graph_, {true, 0});
+  const Liveness whole(graph_, {options_.iterations > 1, 0});
+  if (!whole.repeats || !lp_ || finished() || !can_schedule(graph_, whole)) return;
+  if (std::count(graph_.stays.begin(), graph_.stays.end(), 1) > 0) return;
+  const std::int64_t working = *std::max_element(whole.working_set.begin(), whole.working_set.end());
+  const auto less = [&](double room) { return graph_.machine.hbm - static_cast<std::int64_t>(room * static_cast<double>(graph_.machine.hbm)); };
+  FlatGraph least = graph_;
+  least.machine.hbm = std::max(working, less(std::end(kScheduleRooms)[-1]));
+  ScheduleProgram program(least, whole, rank_, ideal_seconds_);
   for (double room : kScheduleRooms) {
-    if (finished()) return;
-    follow_schedule(whole, room);
+    if (finished() || less(room) < working) return;
+    follow(program.at(graph_.machine.hbm, room));
   }
 }
 

@@ -68,7 +68,6 @@ class PlanSearch {
   void transcribe(const LpGuide& guide);
   void search_guided(const ScheduleGuide& schedule);
   void follow(const ScheduleGuide& schedule);
-  void follow_schedule(const Liveness& whole, double room);
   void follow_schedules();
   void swap_whole();
   void search_all();

@@ -51,7 +51,7 @@ std::string blame(const FamilyCase& c, const Case& o, double ideal, double allow
   Hardware least = c.hardware;
   least.hbm_capacity = Bytes(o.proven);
   const FlatGraph flat(c.graph, least);
-  LeastSchedule schedule(flat, Liveness(flat, {c.repeats, 0}), rank_by_name(c.graph), ideal);
+  ScheduleProgram schedule(flat, Liveness(flat, {c.repeats, 0}), rank_by_name(c.graph), ideal);
   return schedule.decide(allowed, 60) > o.proven + (o.hbm - o.proven) / 2 ? "form" : "search";
 }
 

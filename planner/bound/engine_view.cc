@@ -94,11 +94,13 @@ void EngineView::keep(const FlatGraph& graph, Stay stay) {
 
 // By differences of positions.
 void EngineView::add_idle(const IdleGap& gap, std::int64_t bytes) {
+  const int end = 2 * places;
+  if (gap.after + 1 >= end) return add_idle({gap.after - end, gap.until - end, gap.close - end, gap.loads}, bytes);
   resident[gap.after + 1] += bytes;
-  resident[std::min(gap.until, 2 * places)] -= bytes;
-  if (gap.until <= 2 * places) return;
+  resident[std::min(gap.until, end)] -= bytes;
+  if (gap.until <= end) return;
   resident[0] += bytes;
-  resident[gap.until - 2 * places] -= bytes;
+  resident[gap.until - end] -= bytes;
 }
 
 // By access: the position before which nobody knows that the bytes it reads, as they are then, are read; -1: the start.
@@ -142,12 +144,9 @@ void EngineView::add_circle(const FlatGraph& graph, int tensor) {
   Stay stay{tensor, written ? start(first) + 1 : Stay::kClean, false, false, {}};
   for (int k = first; k < first + count; ++k) {
     const Access& next = accesses[(k + 1) % count];
-    const int turn = k < count ? 0 : end, use = start(k + 1) - turn, by = told[(k + 1) % count];
-    add_gap(stay, {start(k) + 1 - turn, use, use, next.reads, by < 0 ? -1 : by + use - 2 * graph.place(next.op.value)});
-    if (next.writes)
-      keep(graph, std::exchange(stay, Stay{tensor, start(k + 1) + 1, false, false, {}}));
-    else if (k + 1 >= count)
-      keep(graph, std::exchange(stay, Stay{tensor, Stay::kClean, false, false, {}}));
+    const int use = start(k + 1), by = told[(k + 1) % count];
+    add_gap(stay, {start(k) + 1, use, use, next.reads, by < 0 ? -1 : by + use - 2 * graph.place(next.op.value)});
+    if (next.writes) keep(graph, std::exchange(stay, Stay{tensor, use + 1, false, false, {}}));
   }
   keep(graph, std::move(stay));
 }

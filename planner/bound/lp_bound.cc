@@ -18,9 +18,6 @@ constexpr int kManyUnits = 2500;
 constexpr int kBoundaries = 400;
 constexpr int kAllUpToOps = 1000;
 
-// Where they are cheap: the proof may creep up for two hundred when the program's value is known.
-constexpr int kRounds = 60, kCheapRounds = 250;
-
 class LpBound {
  public:
   LpBound(const FlatGraph& graph, double ideal, int iterations, const LpBoundOptions& options)
@@ -40,6 +37,7 @@ class LpBound {
   bool cheap(const OffloadProgram& program) const {
     return program.plain() && graph_.ops <= kAllUpToOps && static_cast<int>(program.lp.units.size()) <= kManyUnits;
   }
+  int rounds() const { return graph_.ops <= kAllUpToOps ? kManyRounds : kFewRounds; }
   int boundaries() const { return options_.boundaries > 0 ? options_.boundaries : kBoundaries; }
   double least_end(const EngineView& view, LpBoundStats& stats) const;
   std::int64_t least_hbm_of_starts(const EngineView& view, std::int64_t known, double slack, LpBoundStats& stats) const;
@@ -73,7 +71,7 @@ std::vector<std::int64_t> LpBound::whole_capacity(const EngineView& view, std::i
   for (const Stay& stay : view.stays)
     for (const IdleGap& gap : stay.gaps) {
       idles(gap.after + 1, std::min(gap.until, end), graph_.bytes[stay.tensor]);
-      idles(0, gap.until - end, graph_.bytes[stay.tensor]);  // round the circle
+      idles(std::max(0, gap.after + 1 - end), gap.until - end, graph_.bytes[stay.tensor]);  // round the circle
     }
   std::vector<std::int64_t> capacity(view.resident.size(), hbm), idle;
   SubsetSums sums;
@@ -121,7 +119,7 @@ OffloadProgram LpBound::program_of(const EngineView& view, bool branch) const {
 double LpBound::least_end(const EngineView& view, LpBoundStats& stats) const {
   const bool branch = options_.branches > 0 && iterations_ == 1;
   const OffloadProgram program = program_of(view, branch);
-  const LpLimits limits{cheap(program) ? kCheapRounds : kRounds, 1e-4, 1e-5 * ideal_};
+  const LpLimits limits{rounds(), 1e-4, 1e-5 * ideal_};
   if (branch) {
     OffloadSolver solver(program.lp);
     const Branched tree = branch_starts(solver, limits, {options_.branches});
@@ -143,7 +141,7 @@ std::int64_t LpBound::least_hbm(const EngineView& view, std::int64_t known, LpBo
     for (int step = 0; step < 40; ++step) {
       const OffloadProgram program =
           made(view, view.excess(known), {ideal_, std::max(8, boundaries() / part), steady_, true});
-      const LpOutcome outcome = solve_program(program.lp, {60, 0.05, 2e-5 * ideal_}, stats);
+      const LpOutcome outcome = solve_program(program.lp, {rounds(), 0.05, 2e-5 * ideal_}, stats);
       if (outcome.lower <= slack || outcome.seconds_per_byte <= 0) break;
       const double more = (outcome.lower - slack) / outcome.seconds_per_byte;
       // Bytes are whole; a thousand-millionth for what rounding may have added.
@@ -161,9 +159,9 @@ std::int64_t LpBound::least_hbm_of_starts(const EngineView& view, std::int64_t k
   lp.capacity = true;
   OffloadSolver solver(std::move(lp));
   const double close = 2e-5 * static_cast<double>(known);
-  solver.solve({60, 0.05, 2e-5 * ideal_});
+  solver.solve({rounds(), 0.05, 2e-5 * ideal_});
   solver.ask({true, slack});
-  const Branched tree = branch_starts(solver, {60, 1e-4, close}, {options_.branches});
+  const Branched tree = branch_starts(solver, {rounds(), 1e-4, close}, {options_.branches});
   stats.programs += 1 + tree.programs;
   return known + std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(tree.lower - 1e-9 * (static_cast<double>(known) + tree.lower))));
 }

@@ -110,8 +110,12 @@ struct LpShare {  // of a unit's bytes that go by a pattern
   Pattern pattern;
 };
 
+// Rounds enough for the proof to reach what is known of a short trace's program (it may creep up for two hundred); a long
+// one's ends within so few, or takes too long.
+inline constexpr int kManyRounds = 250, kFewRounds = 60;
+
 struct LpLimits {
-  int rounds = 60;
+  int rounds = kManyRounds;
   double tolerance = 1e-4;  // stop when the limits are this close, as a share of the upper one
   double seconds = 0;       // or this close; bytes, where these are asked
   double work = std::numeric_limits<double>::infinity();  // the most pivots x rows of the simplex

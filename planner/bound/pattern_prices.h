@@ -31,6 +31,10 @@ struct Priced {
 };
 
 class PatternPricer {
+  struct Span {  // slots
+    int first = -1, last = -1;
+  };
+
  public:
   PatternPricer(const OffloadLp& lp, double byte_scale) : lp_(lp), byte_(byte_scale) {}
   // Patterns to begin with: one a unit that clears all it can, and one that takes its turn on the links.
@@ -43,6 +47,8 @@ class PatternPricer {
     At(const PatternPricer& pricer, const Prices& prices);
     double gain(int unit, const Pattern& pattern) const;
     double best(int unit, Pattern& pattern) const;  // 0 and no pattern if none gains
+    // Of each of several windows that its store may end in; nothing for a unit that needs none.
+    void best_by_store(int unit, std::vector<std::pair<int, Pattern>>& patterns) const;
 
    private:
     double load_price(const LpUnit& unit, int slot) const {
@@ -54,9 +60,10 @@ class PatternPricer {
     double relief(const LpUnit& unit, int from, int to) const {
       return to < from ? 0 : unit.bytes * (relief_[to + 1] - relief_[from]);
     }
+    static Span all_stores(const LpUnit& unit) { return {unit.stored_from, unit.gaps.back().last}; }
     Pattern::Away away(const LpUnit& unit, const LpGap& gap, int from, bool absent, double& gain) const;
     double whole(const LpUnit& unit, std::size_t gap, bool absent, Pattern::Away& best) const;
-    double stored(const LpUnit& unit, Pattern& pattern) const;
+    double stored(const LpUnit& unit, Pattern& pattern, Span stores) const;
     double from_pool(const LpUnit& unit, Pattern& pattern) const;
 
     const OffloadLp& lp_;
@@ -67,9 +74,6 @@ class PatternPricer {
 
  private:
   void make_valid(Prices& prices) const;
-  struct Span {  // slots that one transfer takes
-    int first = -1, last = -1;
-  };
   std::vector<std::vector<Span>> latest_loads() const;
   std::vector<Span> earliest_stores() const;
 

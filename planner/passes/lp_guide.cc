@@ -45,7 +45,7 @@ class Guide {
         known_late_(liveness.reads_known_late),
         program_(made(graph, ideal, liveness.repeats, boundaries)),
         solver_(program_.lp),
-        limits_{60, 1e-4, 1e-5 * ideal, exact_ ? std::numeric_limits<double>::infinity() : effort.work},
+        limits_{exact_ ? kManyRounds : kFewRounds, 1e-4, 1e-5 * ideal, exact_ ? std::numeric_limits<double>::infinity() : effort.work},
         most_tries_(exact_ ? effort.tries : 0) {}
   std::optional<LpGuide> run();
   int boundaries() const { return static_cast<int>(program_.positions.size()); }
@@ -176,9 +176,10 @@ LpGuide Guide::written(const LpOutcome& outcome) const {
   int group = 0;
   for (const auto& [gap, by_start] : shares) {
     for (const OffloadProgram::Member& member : program_.members[gap.first]) {
-      const int after = member.gaps[gap.second].after;
+      const int after = member.gaps[gap.second].after, turns = after >= 2 * view_.places ? 1 : 0;
+      const int open = after < 0 ? -1 : after / 2 + 1 - turns * view_.places;
       for (const auto& [from, share] : by_start)
-        guide.away.push_back({member.tensor, after < 0 ? -1 : after / 2 + 1, next(from), share, group});
+        guide.away.push_back({member.tensor, open, next(from) - turns * (view_.places + 1), share, group});
     }
     ++group;
   }
@@ -198,7 +199,7 @@ std::optional<LpGuide> Guide::run() {
   }
   LpGuide guide = written(decided);
   guide.least_stall = least;
-  if (relaxed.upper <= 0 || !exact_) return guide;
+  if (relaxed.upper <= 0 || guide.flows.empty() || program_.lp.circle) return guide;
   const std::int64_t working = *std::max_element(view_.working_set.begin(), view_.working_set.end());
   for (double margin : kMargins) {
     if (working > without(margin)) break;

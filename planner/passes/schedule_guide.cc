@@ -20,24 +20,24 @@ constexpr double kClose = 2e-5;
 // Starts that take so little more than the program would like to are not improved.
 constexpr double kNear = 1e-3;
 
-class Scheduler {
+}  // namespace
+
+class ScheduleProgram::Scheduler {
  public:
-  Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats,
-            bool capacity = false)
+  Scheduler(const FlatGraph& graph, const std::vector<std::int32_t>& rank, double ideal, bool repeats)
       : hbm_(graph.machine.hbm),
         view_(in_time(EngineView(graph, 0, repeats ? 2 : 1, repeats), rank)),
         program_(graph, view_, view_.excess(graph.machine.hbm), {ideal, 2 * view_.places, repeats, false, true}),
-        solver_(as_planned(capacity)),
-        limits_{60, 1e-4, 1e-5 * ideal} {
+        solver_(as_planned()),
+        limits_{kManyRounds, 1e-4, 1e-5 * ideal} {
     for (std::size_t u = 0; u < program_.lp.units.size(); ++u)
       if (program_.lp.units[u].pool_start && !program_.lp.units[u].pool_only) decided_.push_back(static_cast<int>(u));
   }
-  ScheduleGuide run() { return written(solver_.solve(limits_)); }
-  std::int64_t decide_least(double seconds, int tries);
+  std::int64_t decide(double seconds, int tries);
   ScheduleGuide at(std::int64_t hbm, double room);
 
  private:
-  OffloadLp as_planned(bool capacity) const;
+  OffloadLp as_planned() const;
   void fix(const std::vector<char>& in_pool) {
     for (std::size_t k = 0; k < decided_.size(); ++k) solver_.fix_start(decided_[k], in_pool[k] != 0);
   }
@@ -56,9 +56,9 @@ class Scheduler {
   std::vector<int> decided_;  // units
 };
 
-OffloadLp Scheduler::as_planned(bool capacity) const {
+OffloadLp ScheduleProgram::Scheduler::as_planned() const {
   OffloadLp lp = program_.lp;
-  lp.capacity = capacity;
+  lp.capacity = true;
   for (std::size_t u = 0; u < lp.units.size(); ++u) {
     LpGap& first = lp.units[u].gaps.front();
     lp.units[u].first_stays = lp.units[u].pool_start;
@@ -68,7 +68,7 @@ OffloadLp Scheduler::as_planned(bool capacity) const {
   return lp;
 }
 
-std::vector<char> Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
+std::vector<char> ScheduleProgram::Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
   const std::vector<double> shares = shares_not_stored(program_.lp, outcome);
   std::vector<char> in_pool;
   for (int u : decided_) in_pool.push_back(shares[u] >= 0.5);
@@ -77,7 +77,7 @@ std::vector<char> Scheduler::mostly_in_pool(const LpOutcome& outcome) const {
 
 // Decides [from, to) of them, which are open, in the order of use: in the pool starts what, with those before it, is no more
 // than their shares. So the link has time for it.
-LpOutcome Scheduler::round_down(const LpOutcome& outcome, std::size_t from, std::size_t to, const LpLimits& limits,
+LpOutcome ScheduleProgram::Scheduler::round_down(const LpOutcome& outcome, std::size_t from, std::size_t to, const LpLimits& limits,
                                 std::vector<char>& in_pool) {
   const std::vector<double> shares = shares_not_stored(program_.lp, outcome);
   double more = 0;  // of bytes that shares have in the pool
@@ -93,7 +93,7 @@ LpOutcome Scheduler::round_down(const LpOutcome& outcome, std::size_t from, std:
 }
 
 // In so many parts, each by the program with those before decided.
-LpOutcome Scheduler::rounded(LpOutcome outcome, std::size_t parts, const LpLimits& limits, std::vector<char>& in_pool) {
+LpOutcome ScheduleProgram::Scheduler::rounded(LpOutcome outcome, std::size_t parts, const LpLimits& limits, std::vector<char>& in_pool) {
   in_pool.assign(decided_.size(), 0);
   for (int u : decided_) solver_.free_start(u);
   for (std::size_t part = 0; part < parts; ++part)
@@ -102,7 +102,7 @@ LpOutcome Scheduler::rounded(LpOutcome outcome, std::size_t parts, const LpLimit
 }
 
 // Opens some that follow one another, halves, then quarters and so on, and decides them anew where that may gain.
-void Scheduler::improve(std::vector<char>& best, double& least, double enough, const LpLimits& limits, int tries) {
+void ScheduleProgram::Scheduler::improve(std::vector<char>& best, double& least, double enough, const LpLimits& limits, int tries) {
   fix(best);
   for (std::size_t size = best.size() / 2; size >= 2; size /= 2)
     for (std::size_t from = 0; from + size <= best.size(); from += (size + 1) / 2) {
@@ -123,10 +123,10 @@ void Scheduler::improve(std::vector<char>& best, double& least, double enough, c
 }
 
 // By three roundings, by the tree, and by opening a part again.
-std::int64_t Scheduler::decide_least(double seconds, int tries) {
+std::int64_t ScheduleProgram::Scheduler::decide(double seconds, int tries) {
   solver_.solve(limits_);  // its patterns: among few that no capacity suffices for, prices lead nowhere
   solver_.ask({true, seconds});
-  const LpLimits limits{60, 1e-4, kClose * static_cast<double>(hbm_)};
+  const LpLimits limits{kManyRounds, 1e-4, kClose * static_cast<double>(hbm_)};
   const LpOutcome relaxed = solver_.solve(limits);
   const double enough = relaxed.upper + kNear * static_cast<double>(hbm_);
   std::vector<char> best;
@@ -156,7 +156,7 @@ std::int64_t Scheduler::decide_least(double seconds, int tries) {
   return hbm_ + static_cast<std::int64_t>(least);
 }
 
-ScheduleGuide Scheduler::at(std::int64_t hbm, double room) {
+ScheduleGuide ScheduleProgram::Scheduler::at(std::int64_t hbm, double room) {
   const double less = room * static_cast<double>(hbm);
   solver_.ask({false, 0, static_cast<double>(hbm - hbm_) - less, 1 - room});
   const LpOutcome outcome = solver_.solve(limits_);
@@ -166,7 +166,7 @@ ScheduleGuide Scheduler::at(std::int64_t hbm, double room) {
 // One engine's places are the ops, all positions of the view are boundaries: 2k and 2k + 1 are start and end of
 // the op at position k + 1, from where on something is away. Slot 2k is the wait before op k, 2k + 1 its run: both begin
 // when the op before it has ended.
-ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
+ScheduleGuide ScheduleProgram::Scheduler::written(const LpOutcome& outcome) const {
   ScheduleGuide guide;
   guide.waits.assign(view_.places + 1, 0);
   const auto turn = [&](int at) { return at >= 2 * view_.places ? 1 : 0; };
@@ -179,9 +179,10 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
       const int g = unit.gap_at(away.from);
       const int back = away.load < 0 ? -1 : away.load / 2 + 1 + turn(away.load);
       for (const OffloadProgram::Member& member : program_.members[share.unit]) {
-        const int after = member.gaps[g].after;
-        const int open = after >= 0 ? after / 2 + 1 : unit.pool_start ? -1 : 0;  // an input comes at position 0
-        guide.away.push_back({member.tensor, open, next(away.from), back, share.share});
+        const int after = member.gaps[g].after, turns = turn(after), positions = turns * (view_.places + 1);
+        // an input comes at position 0
+        const int open = after >= 0 ? after / 2 + 1 - turns * view_.places : unit.pool_start ? -1 : 0;
+        guide.away.push_back({member.tensor, open, next(away.from) - positions, back < 0 ? -1 : back - positions, share.share});
       }
     }
   std::stable_sort(guide.away.begin(), guide.away.end(), [](const auto& a, const auto& b) {
@@ -189,6 +190,8 @@ ScheduleGuide Scheduler::written(const LpOutcome& outcome) const {
   });
   return guide;
 }
+
+namespace {
 
 // Calls visit(first, last) for the shares of each gap.
 template <typename Visit>
@@ -207,23 +210,12 @@ bool can_schedule(const FlatGraph& graph, const Liveness& liveness) {
   return graph.engines == 1 && !graph.any_in_pool && !liveness.reads_known_late && graph.ops <= kScheduledOps;
 }
 
-std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal) {
-  if (!liveness.repeats || !can_schedule(graph, liveness)) return std::nullopt;
-  return Scheduler(graph, rank, ideal, true).run();
-}
-
-class LeastSchedule::Programs : public Scheduler {
- public:
-  using Scheduler::Scheduler;
-};
-
-LeastSchedule::LeastSchedule(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank,
-                             double ideal)
-    : programs_(std::make_unique<Programs>(graph, rank, ideal, liveness.repeats, true)) {}
-LeastSchedule::~LeastSchedule() = default;
-std::int64_t LeastSchedule::decide(double enough, int tries) { return programs_->decide_least(enough, tries); }
-ScheduleGuide LeastSchedule::at(std::int64_t hbm, double room) { return programs_->at(hbm, room); }
+ScheduleProgram::ScheduleProgram(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank,
+                                 double ideal)
+    : scheduler_(std::make_unique<Scheduler>(graph, rank, ideal, liveness.repeats)) {}
+ScheduleProgram::~ScheduleProgram() = default;
+std::int64_t ScheduleProgram::decide(double enough, int tries) { return scheduler_->decide(enough, tries); }
+ScheduleGuide ScheduleProgram::at(std::int64_t hbm, double room) { return scheduler_->at(hbm, room); }
 
 std::vector<std::vector<std::int64_t>> cuts(const ScheduleGuide& guide, const FlatGraph& graph, std::int64_t grain) {
   std::vector<std::vector<std::int64_t>> cuts(graph.tensors);

@@ -35,17 +35,14 @@ struct ScheduleGuide {
   std::vector<double> waits;  // by position: seconds before it
 };
 
-// Of a body that repeats; none of one pass, which lp_guide and write_guide follow.
-std::optional<ScheduleGuide> schedule_guide(const FlatGraph& graph, const Liveness& liveness,
-                                            const std::vector<std::int32_t>& rank, double ideal);
-
-// For the least HBM: one program, warm all along. First it is asked for the least capacity itself, and the tree of starts
-// (bound/branch_starts.h) for those that take least; then, with these, for schedules at capacities from there on.
-class LeastSchedule {
+// One program, warm all along. For the least HBM it is first asked for the least capacity itself, and the tree of starts
+// (bound/branch_starts.h) for those that take least; then, with these, for schedules at capacities from there on. A body that
+// repeats has no starts to decide.
+class ScheduleProgram {
  public:
-  // `graph.machine.hbm`: no plan is expected to need less. can_schedule() says yes.
-  LeastSchedule(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal);
-  ~LeastSchedule();
+  // `graph.machine.hbm`: schedules are asked for this capacity and larger ones. can_schedule() says yes.
+  ScheduleProgram(const FlatGraph& graph, const Liveness& liveness, const std::vector<std::int32_t>& rank, double ideal);
+  ~ScheduleProgram();
   // The least bytes of HBM at which the program stalls no longer than `enough` seconds, with starts that are whole.
   // About three programs a try.
   std::int64_t decide(double enough, int tries);
@@ -53,8 +50,8 @@ class LeastSchedule {
   ScheduleGuide at(std::int64_t hbm, double room);
 
  private:
-  class Programs;
-  std::unique_ptr<Programs> programs_;
+  class Scheduler;
+  std::unique_ptr<Scheduler> scheduler_;
 };
 
 // By tensor, where shares begin and end, to multiples of `grain` bytes.

@@ -137,5 +137,5 @@ TEST_CASE("lp bound: random plans don't beat the limit for what is known late if
     higher_circle += circle > lp_bound(flat, in_place, 2, options).stall.value + 1e-3 * in_place;
   }
   CHECK(higher > 10);
-  CHECK(higher_circle > 5);
+  CHECK(higher_circle >= 5);
 }

@@ -63,6 +63,23 @@ TEST_CASE("lp bound: an iteration that ends as it began brings back what it need
   CHECK(lp(u.build(), machine(15, 4, 1), 2, steady).stall.value == Approx(5 + 5 / 4.0));
 }
 
+TEST_CASE("lp bound: what is written in one iteration and away in the next is stored in between") {
+  // w (100 B) is read by op0, written by op2; HBM holds nothing beside op1's own 100 B. So all of w is stored at 10 B/s behind
+  // op2 and before op1, 9 s longer than op0 runs, and loaded behind op1 at 100 B/s. No plan does better, ours does it.
+  Toy t;
+  const TensorId w = t.weight("w", 100), all = t.activation("all", 100);
+  t.op(1, {w});
+  t.op(1, {}, {all});
+  t.op(1, {w}, {w});
+  const Graph g = t.build();
+  LpBoundOptions steady;
+  steady.steady = true;
+  CHECK(lp(g, machine(100, 100, 10), 40, steady).stall.value == Approx(9 + 1));
+  PlannerOptions options;
+  options.iterations = 40;
+  CHECK(make_plan(g, machine(100, 100, 10), options).plan.prediction->iteration.value == Approx(3 + 9 + 1));
+}
+
 TEST_CASE("lp bound: the least HBM of a stream that goes on keeps of every weight what its turn on the link has no time for") {
   // 8 weights of 1000 B, an op of 10 s each, 50 B/s: 500 B pass an op. By symmetry each weight streams the same share f, up
   // to a half, in the op before its own: at that op's end 8000 - 8000 f stay and two weights' streamed shares are there.
