@@ -49,25 +49,27 @@ PlanSearch::PlanSearch(const FlatGraph& graph, const Walk& ideal, const SearchOp
 
 Tried PlanSearch::attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score,
                       const std::vector<Eviction>& given, bool cancel) {
-  EvictionLedger ledger(graph_, liveness, clock);
+  auto ledger = std::make_unique<EvictionLedger>(graph_, liveness, clock);
   try {
     if (lead == Lead::kOnDemand)
-      choose_on_demand(graph_, liveness, clock, rank_, ledger);
+      choose_on_demand(graph_, liveness, clock, rank_, *ledger);
     else
-      best_.spend(0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, score, ledger, given)));
+      best_.spend(0.2 * static_cast<double>(choose_evictions(graph_, liveness, clock, rank_, score, *ledger, given)));
   } catch (const InfeasibleError& error) {  // other pieces or another timeline may yet do
     if (!infeasible_) infeasible_ = error;
     return {};
   }
-  if (lead != Lead::kOnDemand && cancel && uses(SearchStep::kCancel)) cancel_redundant(graph_, liveness, ledger);
-  return place(liveness, clock, lead, ledger);
+  if (lead != Lead::kOnDemand && cancel && uses(SearchStep::kCancel)) cancel_redundant(graph_, liveness, *ledger);
+  return place(liveness, clock, lead, std::move(ledger));
 }
 
-Tried PlanSearch::place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger) {
+Tried PlanSearch::place(const Liveness& liveness, const StepClock& clock, Lead lead, std::unique_ptr<const EvictionLedger> ledger) {
   best_.spend(graph_.ops + liveness.units());
   if (lead == Lead::kEager && uses(SearchStep::kReplay))
-    if (Tried tried = place_replayed(liveness, clock, ledger); tried.timeline) return tried;
-  const Walk& walk = judge(liveness, clock, place_transfers(graph_, liveness, clock, rank_, ledger, lead));
+    if (Tried tried = place_replayed(liveness, clock, *ledger); tried.timeline) return tried;
+  const Placements placements = place_transfers(graph_, liveness, clock, rank_, *ledger, lead);
+  ledger.reset();  // a tenth of the memory at its peak, which is in the checks
+  const Walk& walk = judge(liveness, clock, placements);
   if (walk.stuck) return {};
   return {walk.last_iteration, StepClock(graph_, walk, transfer_seconds_)};
 }

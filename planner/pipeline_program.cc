@@ -53,16 +53,19 @@ void PlanSearch::follow_lp(const Liveness& liveness, std::vector<Seed>& seeds) {
   }
   Filled rounded = round_guide(*lp_, liveness, *guide_);
   const auto given = std::make_shared<const std::vector<Eviction>>(std::move(rounded.evictions));
-  std::vector<StepClock> clocks{rounded.clock, *guide_};
-  // A stream keeps its link busy all round the circle: the program's times leave whole pieces no slack.
-  if (liveness.repeats) clocks.insert(clocks.begin() + 1, {rounded.clock.stretched(1.04), rounded.clock.stretched(1.15)});
   // What is superfluous on the guide's timeline may yet make room for an early load.
-  for (const StepClock& clock : clocks)
+  const auto follow = [&](const StepClock& clock) {
     for (const bool cancel : {true, false}) {
       Tried tried = attempt(liveness, clock, Lead::kEager, {}, *given, cancel);
       keep(seeds, {{}, std::move(tried), given, cancel});
-      if (finished()) return;
+      if (finished()) return true;
     }
+    return false;
+  };
+  if (follow(rounded.clock)) return;
+  // A stream keeps its link busy all round the circle: the program's times leave whole pieces no slack.
+  if (liveness.repeats && (follow(rounded.clock.stretched(1.04)) || follow(rounded.clock.stretched(1.15)))) return;
+  follow(*guide_);
 }
 
 void PlanSearch::search_guided(const ScheduleGuide& schedule) {

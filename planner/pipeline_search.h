@@ -55,7 +55,7 @@ class PlanSearch {
   }
   Tried attempt(const Liveness& liveness, const StepClock& clock, Lead lead, Score score = Score::kFarthestUse,
                 const std::vector<Eviction>& given = {}, bool cancel = true);
-  Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, const EvictionLedger& ledger);
+  Tried place(const Liveness& liveness, const StepClock& clock, Lead lead, std::unique_ptr<const EvictionLedger> ledger);
   Tried place_replayed(const Liveness& liveness, const StepClock& clock, const EvictionLedger& ledger);
   const Walk& judge(const Liveness& liveness, const StepClock& clock, const Placements& placements);
   void search(std::int64_t piece_bytes);

@@ -53,12 +53,20 @@ FlatGraph::FlatGraph(const Graph& g, const Hardware& hardware, int rank)
       ops(static_cast<int>(g.ops().size())),
       tensors(static_cast<int>(g.tensors().size())),
       engines(static_cast<int>(g.engines().size())) {
+  bytes.reserve(tensors);
+  persistent.reserve(tensors);
+  bound_to_pool.reserve(tensors);
   for (const Tensor& t : g.tensors()) {
     bytes.push_back(t.bytes.value);
     persistent.push_back(t.persistent);
     bound_to_pool.push_back(t.initial == Tier::kPool);
   }
   stays.assign(tensors, 0);
+  cost.reserve(ops);
+  workspace.reserve(ops);
+  in_pool.reserve(ops);
+  engine_.reserve(ops);
+  access_begin_.reserve(ops + 1);
   access_begin_.push_back(0);
   for (const Op& op : g.ops()) {
     cost.push_back(op_cost(op, hardware, rank));

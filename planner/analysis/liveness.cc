@@ -44,6 +44,8 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
   pool_only.assign(graph.tensors, 0);
   pool_touched.assign(graph.tensors, 0);
   gap_begin.assign(graph.tensors + 1, 0);
+  reserve(graph, options);
+  std::vector<Touch> list;
   for (int t = 0; t < graph.tensors; ++t) {
     const auto parts = [&](std::int64_t bytes) {
       return options.piece_bytes > 0 ? std::max<std::int64_t>(1, (bytes + options.piece_bytes - 1) / options.piece_bytes) : 1;
@@ -59,7 +61,7 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
       }
       pieces[t] = static_cast<std::int32_t>(from.size()) - 1;
     }
-    const std::vector<Touch> list = touches(graph, t);
+    find_touches(graph, t, list);
     pool_touched[t] = std::any_of(list.begin(), list.end(), [](const Touch& x) { return x.pool; });
     pool_only[t] =
         !list.empty() && std::all_of(list.begin(), list.end(), [](const Touch& x) { return x.pool; });
@@ -81,6 +83,17 @@ Liveness::Liveness(const FlatGraph& graph, const LivenessOptions& options)
   for (int p = 0; p < positions; ++p) resident[p] += overlap_.charge[p];
   add_working_sets(graph);
   add_pool_residents(graph);
+}
+
+// What is reserved and not used takes no memory; what grows takes it twice.
+void Liveness::reserve(const FlatGraph& graph, const LivenessOptions& options) {
+  std::size_t most = graph.tensors;
+  for (int op = 0; op < graph.ops; ++op) most += graph.accesses(op).size();
+  gaps.reserve(most);
+  versions.reserve(most);
+  if (options.piece_bytes > 0 || !options.cuts.empty()) return;
+  gap_of_unit.reserve(most);
+  unit_bytes_.reserve(most);
 }
 
 // All that ops in the pool access, that must start there, and their workspace; whole tensors as allocated.
@@ -138,14 +151,13 @@ void Liveness::add_pinned(const FlatGraph& graph) {
 }
 
 // An input stands in HBM from the iteration's start on: as if written there.
-std::vector<Liveness::Touch> Liveness::touches(const FlatGraph& graph, int tensor) const {
-  std::vector<Touch> list;
+void Liveness::find_touches(const FlatGraph& graph, int tensor, std::vector<Touch>& list) const {
+  list.clear();
   const auto accesses = graph.graph->accesses(TensorId(tensor));
   const bool input = graph.graph->is_input(TensorId(tensor));
   if (input) list.push_back({0, false, true, false});
   for (const Access& access : accesses)
     list.push_back({access.op.value + 1, access.reads, access.writes, graph.in_pool[access.op.index()] != 0});
-  return list;
 }
 
 void Liveness::add_lifetime(const FlatGraph& graph, int tensor, const std::vector<Touch>& list) {

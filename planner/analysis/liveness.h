@@ -102,7 +102,8 @@ class Liveness {
     bool any = false;
     int first_write = -1, last_write = -1;
   };
-  std::vector<Touch> touches(const FlatGraph& graph, int tensor) const;
+  void reserve(const FlatGraph& graph, const LivenessOptions& options);
+  void find_touches(const FlatGraph& graph, int tensor, std::vector<Touch>& list) const;
   void add_lifetime(const FlatGraph& graph, int tensor, const std::vector<Touch>& list);
   void add_gaps(const FlatGraph& graph, int tensor, const std::vector<Touch>& list);
   void add_gaps_once(int tensor, bool persistent, const std::vector<Touch>& list,

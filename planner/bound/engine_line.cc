@@ -7,10 +7,14 @@ namespace hyperoffload {
 EngineLine::EngineLine(const FlatGraph& graph, int engine) {
   const NpuMachine& m = graph.machine;
   const double link = std::min(m.read_bandwidth, m.hbm_bandwidth);
+  const auto& ops = graph.graph->engine_ops(EngineId(engine));
+  op.reserve(ops.size());
+  for (auto* sums : {&time, &free_bytes, &slow_bytes}) sums->reserve(ops.size() + 1);
+  for (auto* bytes : {&only_writes, &born}) bytes->reserve(ops.size() + 1);
   time.push_back(0);
   free_bytes.push_back(0);
   slow_bytes.push_back(0);
-  for (OpId id : graph.graph->engine_ops(EngineId(engine))) {
+  for (OpId id : ops) {
     const OpCost& cost = graph.cost[id.index()];
     const double d = cost.alone.value, h = static_cast<double>(cost.hbm_bytes.value);
     const double free = std::clamp(m.hbm_bandwidth * d - h, 0.0, link * d);

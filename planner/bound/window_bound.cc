@@ -87,6 +87,7 @@ class WindowBound {
  public:
   WindowBound(const FlatGraph& graph, double ideal, int iterations)
       : graph_(graph), ideal_(ideal), iterations_(iterations) {
+    lines_.reserve(graph.engines);
     for (int e = 0; e < graph.engines; ++e) lines_.emplace_back(graph, e);
   }
   Bound run();

@@ -86,6 +86,7 @@ PlanIndex::PlanIndex(const FlatGraph& graph, const Plan& plan)
   for (TensorId t : plan.initial_pool) starts_in_pool[t.index()] = 1;
 
   std::vector<std::pair<std::int32_t, std::int32_t>> pairs;
+  pairs.reserve(n);
   for (int a = 0; a < n; ++a) {
     const Action& action = plan.actions[a];
     pairs.emplace_back(action.tensor.value, a);

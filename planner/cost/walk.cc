@@ -200,7 +200,10 @@ bool Walker::start_op(Engine& engine, int e) {
 void Walker::end_op(Engine& engine) {
   const int op = engine.op.op;
   engine.op.end = now_;
-  if (recording(iteration_)) walk_.ops.push_back(engine.op);
+  if (recording(iteration_)) {
+    if (walk_.ops.empty()) walk_.ops.reserve(graph_.ops);
+    walk_.ops.push_back(engine.op);
+  }
   engine.running = engine.deps_done = engine.gates_done = engine.waited = false;
   ++engine.next;
   if (!options_.unlimited) {

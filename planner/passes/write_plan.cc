@@ -186,6 +186,7 @@ bool Writer::mergeable(const Draft& draft) const {
 }
 
 void Writer::write_actions() {
+  plan_.actions.reserve(drafts_.size());
   const auto key = [&](const Draft& d) {
     return std::tuple(d.after, d.time, order_of(d.kind), rank_[liveness_.gap(d.unit).tensor],
                       liveness_.piece_of(d.unit));

@@ -21,6 +21,8 @@ Pieces::Pieces(const Graph& graph, const Plan& plan) {
   std::sort(cuts.begin(), cuts.end());
   cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
   auto cut = cuts.begin();
+  begin_.reserve(graph.tensors().size() + 1);
+  all_.reserve(graph.tensors().size() + cuts.size());
   for (std::size_t t = 0; t < graph.tensors().size(); ++t) {
     begin_.push_back(all_.size());
     Bytes from(0);

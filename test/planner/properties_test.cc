@@ -167,7 +167,8 @@ TEST_CASE("planner: no load that an op waits for does better one op earlier") {
       if (!check_plan(c.graph, moved, {c.hardware.hbm_usable(), c.hardware.pool_capacity}, options.iterations).empty())
         continue;
       const Walk other = walk_plan(flat, moved, options);
-      CHECK((other.stuck || other.last_iteration >= walk.last_iteration * (1 - 1e-8)));
+      // A stall within 1e-4 of the least proven ends the search.
+      if (!other.stuck) CHECK(other.last_iteration >= walk.last_iteration * (1 - 1e-4));
       ++tried;
     }
   }
