@@ -159,8 +159,13 @@ void PlanSearch::search(std::int64_t piece_bytes) {
 }
 
 void PlanSearch::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
-  const auto filled = spread_evictions(graph_, liveness, *guide_, piece_size(std::numeric_limits<int>::max()));
-  if (filled) keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
+  for (int rounds = 0; rounds < 2; ++rounds) {
+    const auto filled = spread_evictions(graph_, liveness, *guide_, piece_size(std::numeric_limits<int>::max()));
+    if (!filled) return;
+    keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
+    // Where copies hold ops up all along, the link has more time than the ops' own.
+    if (good_enough() || !learn_contention()) return;
+  }
 }
 
 // The best few, by time, each time once: timelines take memory.

@@ -99,6 +99,22 @@ TEST_CASE("spread evictions: small tensors stay, and what isn't read for several
   CHECK(gaps_of_rare == 1);
 }
 
+TEST_CASE("spread evictions: ops as long as they are beside copies leave the link more time") {
+  const Graph g = generate_trace(load_workload(source_dir() + "/configs/workloads/deepseek-v3.2-sparse-decode.yaml"));
+  Hardware h = load_hardware(source_dir() + "/configs/hardware/cloudmatrix384-die.yaml");
+  const Liveness liveness(FlatGraph(g, h), {false, 0});
+  h.hbm_capacity = Bytes(*std::max_element(liveness.resident.begin(), liveness.resident.end()) / 2);
+  const auto seconds = [&](std::uint32_t skip) {
+    PlannerOptions options;
+    options.skip = skip;
+    return make_plan(g, h, options).plan.prediction->iteration.value;
+  };
+  const double known = seconds(0), unknown = seconds(1U << static_cast<int>(SearchStep::kContention));
+  const double ideal_seconds = ideal(g, h), least = prove_bound(g, h, 1, BoundMethod::kLp).stall.value;
+  CHECK(known >= ideal_seconds + least);
+  CHECK(known - ideal_seconds - least < 0.9 * (unknown - ideal_seconds - least));
+}
+
 TEST_CASE("spread evictions: a step of sparse decoding comes closer to its limit with them") {
   // Two engines that never overlap, attention's reads known late: DeepSeek-V3.2's decode step, over and over, in half the HBM
   // that everything takes.
