@@ -153,6 +153,11 @@ stalls no more than without addresses, no lower one is looked for (VIT-1280, BER
 - *Other searches tried*, on eleven arenas that had failed or come close: first weights by size or its root, the next item drawn at
   random, the largest or heaviest of three, the whole first order before any comes again, fewer and more gain, twelve mixtures. Each
   packed one or two more and others no longer; taken into plans, BERT-128 stalled 130 instead of 135 ms at 8 GB, and 4 instead of 0 at 10 GB.
+- *Room that varies over time*: an op's workspace raised by what could not be placed while it ran, then planned again. BERT-128
+  at 8 GB (135 ms of stall, 6.39 % above the peak with one room): 226 ms and 0.13 %, or 175 ms and 1.34 % with 98 % of HBM to begin with;
+  BERT-512 (558 ms, 3.90 %): 531 ms and 2.04 % in two plans. One instant at full room lifts the peak to the arena, so that the
+  share falls while the stall grows; what fails is mostly 1 to 12 items of 0.6 % of HBM, and raised over all their lives they
+  cost more than they are worth.
 - *An address for the first iteration and one for later ones* would take iterations apart: the same search, with twice the
   items, still found nothing within 1 % (VIT-1280) or 3 % (BERT) of the peak.
 
