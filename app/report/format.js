@@ -45,9 +45,9 @@ const bytesUnit = (largest) => {
 const rateUnit = (largest) =>
   largest >= 1e12 ? [1e12, "TB/s"] : largest >= 1e9 ? [1e9, "GB/s"] : largest >= 1e6 ? [1e6, "MB/s"] : [1e3, "kB/s"];
 
-// Elements. Text is always text: nothing from a file becomes markup.
 // A sentence as a terminal shows it: a line may end within its arrows.
 const prose = (text) => text.replaceAll(" -> ", " → ");
+// Elements. Text is always text: nothing from a file becomes markup.
 const el = (tag, attributes = {}, ...children) => {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
