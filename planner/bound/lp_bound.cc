@@ -6,6 +6,7 @@
 #include "planner/bound/branch_starts.h"
 #include "planner/bound/engine_view.h"
 #include "planner/bound/offload_program.h"
+#include "planner/bound/reload_bound.h"
 #include "planner/bound/subset_sum.h"
 #include "planner/bound/window_bound.h"
 
@@ -170,7 +171,7 @@ Bound LpBound::run(LpBoundStats& stats) {
   Bound bound = window_bound(graph_, ideal_, iterations_);
   bound.method = "lp";
   if (options_.allowed_stall > 0) bound.hbm_peak = Bytes(0);  // the window's is for none
-  double end = 0;
+  double end = options_.stall ? reload_bound(graph_, iterations_) : 0;
   for (int e = 0; e < graph_.engines; ++e) {
     const EngineView view(graph_, e, iterations_, steady_, options_.known_after);
     if (view.places == 0) continue;

@@ -32,8 +32,8 @@
 // nothing there. Stays with the same boundaries and slots are one: the program is convex.
 // Least HBM: where the program's value at a capacity is above zero, that capacity is too small for zero stall; where it is
 // above `allowed_stall`, for no more than that.
-// Several engines: the largest of the limits each engine's view gives. The result is the larger of this and
-// window_bound. Proven for program order, without recomputation.
+// Several engines: the largest of the limits each engine's view gives. The result is the larger of this,
+// window_bound and, for the stall, reload_bound. Proven for program order, without recomputation.
 // Whole tensors: what lies idle in HBM at a boundary are whole tensors, so that the capacity left to them is at
 // most the largest sum of some of their sizes: an internal limit for plans without pieces on one
 // engine (round a circle, too: what lies idle across the iteration's end lies idle at its start).
