@@ -27,6 +27,9 @@ constexpr int kLateTries[] = {0, 60, 1000};
 constexpr double kSwapWork[] = {0, 4e6, 4e7};
 constexpr int kFewSwaps = 500;
 
+// Pieces a tensor, on average, that evictions of a long trace are spread over.
+constexpr std::int64_t kFewPieces = 2;
+
 // Timelines that are planned on again.
 constexpr std::size_t kSeeds = 4;
 
@@ -159,13 +162,22 @@ void PlanSearch::search(std::int64_t piece_bytes) {
 }
 
 void PlanSearch::spread(const Liveness& liveness, std::vector<Seed>& seeds) {
-  for (int rounds = 0; rounds < 2; ++rounds) {
-    const auto filled = spread_evictions(graph_, liveness, *guide_, piece_size(std::numeric_limits<int>::max()));
-    if (!filled) return;
-    keep(seeds, {{}, attempt(liveness, filled->clock, Lead::kEager, {}, filled->evictions)});
-    // Where copies hold ops up all along, the link has more time than the ops' own.
-    if (good_enough() || !learn_contention()) return;
-  }
+  const std::int64_t least = piece_size(std::numeric_limits<int>::max());
+  // Where copies hold ops up all along, the link has more time than the ops' own: again with that. False: once is enough.
+  const auto spread_on = [&](const Liveness& units) {
+    const auto filled = spread_evictions(graph_, units, *guide_, least);
+    if (!filled) return false;
+    keep(seeds, {{}, attempt(units, filled->clock, Lead::kEager, {}, filled->evictions)});
+    return !good_enough() && learn_contention();
+  };
+  if (!spread_on(liveness)) return;
+  // In pieces, where they are few: a little larger than what the latency is worth.
+  const std::int64_t piece = least + least / 3;
+  std::int64_t pieces = 0;
+  for (const std::int64_t bytes : graph_.bytes) pieces += bytes / piece + 1;
+  const bool cut = uses(SearchStep::kPieces) && pieces <= kFewPieces * graph_.tensors;
+  const Liveness again(graph_, {liveness.repeats, cut ? piece : 0});
+  for (int rounds = 0; rounds < (cut ? 3 : 1) && spread_on(again); ++rounds) {}
 }
 
 // The best few, by time, each time once: timelines take memory.
